@@ -8,8 +8,8 @@ find_package(fmt 9 REQUIRED)               # text, until the compiler has std::f
 find_package(CLI11 2.1 REQUIRED)           # cli
 find_package(Threads REQUIRED)             # validate
 find_package(TBB 2021 REQUIRED)            # search
-find_library(PLACET_TCMALLOC tcmalloc_minimal)  # the program, where it is there
-mark_as_advanced(PLACET_TCMALLOC)
+find_library(PLACET_MIMALLOC mimalloc)     # the program, where it is there
+mark_as_advanced(PLACET_MIMALLOC)
 
 list(APPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")
 find_package(LibCsv REQUIRED)              # catalog (tables of measured runs)

@@ -78,13 +78,16 @@ function(placet_program name)
 endfunction()
 
 # placet_allocator(TARGET): programs allocate small nodes all the time, in several threads. They get
-# the allocator of gperftools where it is installed, else that of TBB; under sanitizers theirs.
+# mimalloc where it is installed, else the allocator of TBB; under sanitizers theirs. mimalloc's own
+# operator new, which is C, ends the process where there is no memory left. That of libstdc++ throws,
+# and gets its memory from mimalloc too, if its library is looked through first.
 function(placet_allocator target)
   if(PLACET_SANITIZE)
     return()
   endif()
-  if(PLACET_TCMALLOC)
-    target_link_libraries(${target} PRIVATE "${PLACET_TCMALLOC}")
+  if(PLACET_MIMALLOC)
+    target_link_libraries(${target} PRIVATE
+        "-Wl,--push-state,--no-as-needed" stdc++ "${PLACET_MIMALLOC}" "-Wl,--pop-state")
   elseif(TARGET TBB::tbbmalloc_proxy)
     target_link_libraries(${target} PRIVATE TBB::tbbmalloc_proxy)
   endif()

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -74,16 +74,17 @@ std::string read_file_text(const std::filesystem::path& path, std::size_t most,
   // A string that grows doubles what it has, and more than the text is there at once.
   std::vector<std::string> parts;
   std::size_t size = 0;
-  std::array<char, std::size_t{1} << 16> part{};
-  ssize_t count = file.read_some(part.data(), part.size());
+  constexpr std::size_t kPart = std::size_t{1} << 15;
+  const auto part = std::make_unique_for_overwrite<char[]>(kPart);
+  ssize_t count = file.read_some(part.get(), kPart);
   if (count == 0 && file.is_pipe()) {
     if (!file.wait(kPatience)) fail(path, "nobody writes to this pipe", what);
-    count = file.read_some(part.data(), part.size());
+    count = file.read_some(part.get(), kPart);
   }
   while (count > 0 && size <= most) {
-    parts.emplace_back(part.data(), static_cast<std::size_t>(count));
+    parts.emplace_back(part.get(), static_cast<std::size_t>(count));
     size += parts.back().size();
-    count = file.read_some(part.data(), part.size());
+    count = file.read_some(part.get(), kPart);
   }
   if (count < 0) {
     fail(path, std::string("the file cannot be read: ") + std::strerror(errno), what);

@@ -29,6 +29,7 @@ Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelV
       traces_(options.tracing == Tracing::on),
       labels_types_(options.tracing != Tracing::off),
       forgets_(options.forgets),
+      beginning_(options.beginning),
       masks_behind_(options.masks_behind),
       most_parts_(options.most_parts),
       types_(program.families.size()),
@@ -43,7 +44,8 @@ Machine::Machine(const Program& program, Nodes& nodes, Regions& regions, KernelV
     std::vector<bool> split(at(regions.micro_axis()));
     for (int axis = 0; axis < regions.micro_axis(); ++axis) split[at(axis)] = splits(c, axis);
     const auto local = [this, c](const Instruction& i) { return is_local(c, i); };
-    Segments& segments = segments_.try_emplace(split, program, local).first->second;
+    const Orders orders = traces_ ? Orders::listed : Orders::left_out;
+    Segments& segments = segments_.try_emplace(split, program, local, orders).first->second;
     runners_.push_back({.list = segments.list(body),
                         .arguments = {},
                         .slots = Slots(Numbering(program, c), program.families.size())});
@@ -67,23 +69,24 @@ int Machine::Memory::number_of(const Instruction& i) {
 
 Machine::Slot& Machine::Slots::get(const BufferRef& ref, const Arguments& a) {
   std::uint32_t& place = places_[numbering_.of(ref, a)];
-  if (place != 0) return slots_[place - 1];
+  if (place != 0) return at_place(place);
   ++count_[at(ref.family)];
   if (free_.empty()) {
-    slots_.emplace_back();
-    place = static_cast<std::uint32_t>(slots_.size());
-  } else {
-    place = free_.back();
-    free_.pop_back();
+    const auto there = static_cast<std::uint32_t>(pieces_.size() * kTogether);
+    pieces_.push_back(std::make_unique<Piece>());
+    for (std::size_t k = kTogether; k > 0; --k)
+      free_.push_back(there + static_cast<std::uint32_t>(k));
   }
-  return slots_[place - 1];
+  place = free_.back();
+  free_.pop_back();
+  return at_place(place);
 }
 
 void Machine::Slots::erase(const BufferRef& ref, const Arguments& a) {
   std::uint32_t& place = places_[numbering_.of(ref, a)];
   if (place == 0) return;
   --count_[at(ref.family)];
-  slots_[place - 1] = {};
+  at_place(place) = {};
   free_.push_back(place);
   place = 0;
 }
@@ -290,6 +293,11 @@ void Machine::begin(int c, const Initial& initial, const ReferenceValues& refere
     return ref.kind == StateRef::Kind::zero ? -1 : reference.value_of(ref);
   });
   Content content = typed(initial.buffer, nodes);
+  for (std::size_t p = 0; p < content.pieces.size() && beginning_ == Beginning::any; ++p) {
+    Tensor& t = content.pieces[p];
+    const bool zero = p < nodes.size() && initial.pieces[p].kind == StateRef::Kind::zero;
+    if (zero) t.items = {odd_item(t, kLeftBefore)};
+  }
   const std::int64_t micro_batch = content.micro_batch;
   slot(c, initial.buffer, {}) = {
       .alive = true, .written = true, .value = interned(std::move(content), micro_batch)};

@@ -1,6 +1,7 @@
 // Runs all classes of a program over values (docs/theory.md §6.5). Inside of check/.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -57,6 +58,10 @@ struct SumPast {
 /// machine stops at the first breach.
 enum class Tracing : std::uint8_t { on, labels, off };
 
+/// What is known of the state that the first step finds: what the program says of it, or only that
+/// parameters, states and numbers are the reference's.
+enum class Beginning : std::uint8_t { said, any };
+
 class Machine {
  public:
   /// What was worked out, by what it was worked out from: machines of programs that differ in their
@@ -68,6 +73,7 @@ class Machine {
     /// Whether a step knows of the one before only what is compared. Findings tell more of a value
     /// that is a step old if it is known.
     bool forgets = true;
+    Beginning beginning = Beginning::said;
     /// Where parts of sums that a causal mask leaves nothing of are to be known as zero (masks.h):
     /// how many nodes the reference makes, in both steps, which are all there.
     std::optional<NodeId> masks_behind = {};
@@ -82,6 +88,10 @@ class Machine {
   void begin(const ReferenceValues& reference);
   /// New samples, then one step of all classes.
   void run_step(const ReferenceValues& reference);
+
+  /// Whether all classes have alive what they began with, in the shapes that these buffers had, and
+  /// nothing else: another step of the same instructions finds what this one found.
+  bool stands_as_begun();
 
   /// What a buffer of a class holds; none: it is not alive, or was never written.
   const Content* content_of(int device_class, const BufferRef& ref) const;
@@ -151,6 +161,7 @@ class Machine {
 
  private:
   static constexpr std::size_t kMostBreaches = 20;
+  static constexpr const char* kLeftBefore = "what the step before left";
 
   /// A content and its number: equal numbers are equal contents, whatever micro-batch they are of.
   struct Numbered {
@@ -158,10 +169,17 @@ class Machine {
     int number = -1;
     std::int64_t micro_batch = -1;  // what the content's own says only whether it depends on one
   };
+  /// What a sum was when a micro-batch was added that it took by only becoming longer.
+  struct Longer {
+    int number = -1;  // of the sum behind it
+    int by = -1;      // of what was added
+    std::int64_t micro_batch = -1;
+  };
   struct Slot {
     bool alive = false;
     bool written = false;
     Numbered value;
+    Longer longer;  // the last time
     Origin writer;  // last
     Origin reader;  // first of its step
   };
@@ -173,11 +191,11 @@ class Machine {
 
     Slot* find(const BufferRef& ref, const Arguments& a) {
       const std::uint32_t place = places_[numbering_.of(ref, a)];
-      return place == 0 ? nullptr : &slots_[place - 1];
+      return place == 0 ? nullptr : &at_place(place);
     }
     const Slot* find(const BufferRef& ref, const Arguments& a) const {
       const std::uint32_t place = places_[numbering_.of(ref, a)];
-      return place == 0 ? nullptr : &slots_[place - 1];
+      return place == 0 ? nullptr : &at_place(place);
     }
     /// Whether no buffer of the family is there.
     bool has_none(int family) const { return count(family) == 0; }
@@ -187,19 +205,26 @@ class Machine {
     template <class Visit>
     void for_each(Visit visit) {
       for (const std::uint32_t place : places_) {
-        if (place != 0) visit(slots_[place - 1]);
+        if (place != 0) visit(at_place(place));
       }
     }
 
    private:
+    static constexpr std::size_t kTogether = 32;  // slots in one piece of memory: they never move
+    using Piece = std::array<Slot, kTogether>;
+
+    Slot& at_place(std::uint32_t place) const {
+      return (*pieces_[(place - 1) / kTogether])[(place - 1) % kTogether];
+    }
+
     Numbering numbering_;
     std::vector<std::uint32_t> places_;  // by number, from 1; 0: none
     std::vector<std::uint32_t> count_;   // by family, how many are there
     std::vector<std::uint32_t> free_;
-    std::deque<Slot> slots_;
+    std::vector<std::unique_ptr<Piece>> pieces_;
   };
   struct Runner {
-    std::vector<SegmentOrInstruction> list;
+    Repeating<SegmentOrInstruction> list;
     std::size_t next = 0;
     bool waits = false;
     const Instruction* instruction = nullptr;  // where it stands
@@ -322,6 +347,7 @@ class Machine {
   void require_end();
   std::optional<Content> known_of(const Initial& initial, const Content& held);
   std::optional<Item> known_of(const Initial& initial, std::size_t piece, const Tensor& held);
+  bool stands_as_begun(int c);
   void keep_what_is_known();
   void keep_what_is_known(int c);
   bool will_come(int c) const;
@@ -375,6 +401,7 @@ class Machine {
   void accumulate(int c, const Instruction& i, const Arguments& a);
   void accumulate(int c, const Instruction& i, const Arguments& a, const Numbered& source);
   bool extend_sum(int c, const Instruction& i, const Arguments& a, const Numbered& source);
+  bool is_extended_by(const Slot& sum, const Numbered& source) const;
   void note_longer(int c, const BufferRef& ref, const Arguments& a);
   void note_otherwise(int c, const BufferRef& ref, const Arguments& a);
   static bool is_long(const Content& sum);
@@ -392,6 +419,7 @@ class Machine {
   std::vector<int> members_of(int c, const Instruction& i) const;
   void require_group(int c, const std::vector<int>& members, const Instruction& i);
   int class_at(int c, int axis, std::int64_t coordinate) const;
+  int find_class_at(int c, int axis, std::int64_t coordinate) const;
   int partner_of(int c, const Instruction& i);
   static bool meet(const Instruction& a, const Instruction& b);
   bool all_arrived(const std::vector<int>& members, const Instruction& i);
@@ -465,11 +493,19 @@ class Machine {
   bool traces_ = true;
   bool labels_types_ = true;
   bool forgets_ = true;
+  Beginning beginning_ = Beginning::said;
   std::optional<NodeId> masks_behind_;
   std::size_t most_parts_;
   std::vector<Runner> runners_;
   std::map<std::pair<int, int>, std::deque<Message>> messages_;  // from, to
-  std::set<std::pair<const Initial*, std::size_t>> zeros_;       // when the step began
+  /// The class at a coordinate along an axis, as far as it was asked for.
+  struct Peer {
+    int axis = 0;
+    std::int64_t coordinate = 0;
+    int device_class = -1;
+  };
+  mutable std::vector<std::vector<Peer>> peers_;            // by class
+  std::set<std::pair<const Initial*, std::size_t>> zeros_;  // when the step began
   std::unordered_map<NodeId, Origin> origins_;
   /// A factor that a node has had, with the instruction that first gave it.
   struct Scaled {
@@ -505,6 +541,7 @@ class Machine {
   /// By the axes of the mesh that split classes: these cut bodies in the same way.
   std::map<std::vector<bool>, Segments> segments_;
   std::unordered_map<const Segment*, Effects> effects_;
+  std::vector<int> key_;                                        // of the segment that runs
   std::vector<std::pair<const Instruction*, Numbered>> added_;  // since the segment began
   bool is_own_ = false;             // some call since has made what holds for one class only
   bool names_micro_batch_ = false;  // what was done since has told micro-batches apart

@@ -21,7 +21,7 @@ std::optional<Item> Machine::known_of(const Initial& initial, std::size_t piece,
     return is_one ? std::nullopt : std::optional(one);
   }
   if (!forgets_) return std::nullopt;
-  if (!held.items.empty()) return odd_item(held, "what the step before left");
+  if (!held.items.empty()) return odd_item(held, kLeftBefore);
   zeros_.emplace(&initial, piece);
   return std::nullopt;
 }
@@ -57,9 +57,34 @@ void Machine::keep_what_is_known(int c) {
   slots.for_each([&](Slot& slot) {
     if (!slot.written || held.contains(&slot)) return;
     Content odd = whole_of(slot.value);
-    for (Tensor& t : odd.pieces) t.items = {odd_item(t, "what the step before left")};
+    for (Tensor& t : odd.pieces) t.items = {odd_item(t, kLeftBefore)};
     slot.value = interned(std::move(odd), slot.value.micro_batch);
   });
+}
+
+bool Machine::stands_as_begun() {
+  for (int c = 0; c < static_cast<int>(runners_.size()); ++c) {
+    if (!stands_as_begun(c)) return false;
+  }
+  return true;
+}
+
+bool Machine::stands_as_begun(int c) {
+  Slots& slots = runners_[at(c)].slots;
+  std::set<const Slot*> begun;
+  for (const Initial& initial : program_.classes[at(c)].initial) {
+    const Slot* slot = slots.find(initial.buffer, {});
+    begun.insert(slot);
+    // Samples are brought anew.
+    const bool brought = std::ranges::any_of(
+        initial.pieces, [](const StateRef& piece) { return piece.kind == StateRef::Kind::input; });
+    if (brought) continue;
+    if (slot == nullptr || !slot->alive || !slot->written) return false;
+    if (!same_shape(*slot->value.content, type_of(initial.buffer.family))) return false;
+  }
+  bool others = false;
+  slots.for_each([&](const Slot& slot) { others = others || !begun.contains(&slot); });
+  return !others;
 }
 
 bool Machine::keeps_zero(int device_class, const Initial& initial, std::size_t piece) const {

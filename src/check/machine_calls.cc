@@ -313,6 +313,23 @@ void Machine::accumulate(int c, const Instruction& i, const Arguments& a) {
   accumulate(c, i, a, source);
 }
 
+/// Whether a sum that takes another micro-batch only becomes longer. It does if it did so the last
+/// time, for the micro-batch before, by what is equal; unless that completes it.
+bool Machine::is_extended_by(const Slot& sum, const Numbered& source) const {
+  const std::int64_t micro_batches = kernels_.micro_batches();
+  const bool likewise = source.number >= 0 && sum.longer.number == sum.value.number &&
+                        sum.longer.by == source.number &&
+                        sum.longer.micro_batch + 1 == source.micro_batch;
+  if (likewise && source.micro_batch + 1 < micro_batches) return true;
+  const Content& content = *sum.value.content;
+  if (!same_shape(content, *source.content)) return false;
+  for (std::size_t p = 0; p < content.pieces.size(); ++p) {
+    const Tensor& more = source.content->pieces[p];
+    if (!extends(content.pieces[p], more, source.micro_batch, micro_batches)) return false;
+  }
+  return true;
+}
+
 /// One more micro-batch in a sum that nothing else holds: only its runs change, and with them
 /// neither its parts nor its scale. False: nothing was done.
 bool Machine::extend_sum(int c, const Instruction& i, const Arguments& a, const Numbered& source) {
@@ -323,14 +340,12 @@ bool Machine::extend_sum(int c, const Instruction& i, const Arguments& a, const 
   if (!sums || slot->value.content.use_count() != 1) return false;
   // Made as one that is not constant, and held by this slot alone.
   Content& sum = *std::const_pointer_cast<Content>(slot->value.content);
-  if (!same_shape(sum, *source.content)) return false;
-  for (std::size_t p = 0; p < sum.pieces.size(); ++p) {
-    const Tensor& more = source.content->pieces[p];
-    if (!extends(sum.pieces[p], more, source.micro_batch, kernels_.micro_batches())) return false;
-  }
+  if (!is_extended_by(*slot, source)) return false;
   for (Tensor& t : sum.pieces) extend(t, 1);
   note_extended(c, memory_->numbers, slot->value.number, source.number);
   slot->value.number = memory_->numbers++;
+  slot->longer = {
+      .number = slot->value.number, .by = source.number, .micro_batch = source.micro_batch};
   slot->writer = here(c);
   if (slot->reader.instruction == nullptr || slot->reader.step != step_) slot->reader = here(c);
   names_micro_batch_ = true;

@@ -1,5 +1,6 @@
 // How a step ends: which classes wait for ever, and which of them only because another one does.
 #include <algorithm>
+#include <cstddef>
 
 #include "check/machine.h"
 #include "units/at.h"
@@ -10,12 +11,12 @@ namespace placet {
 template <class Accept>
 bool Machine::has_left(int c, Accept accept) const {
   const Runner& runner = runners_[at(c)];
-  const auto first = runner.list.begin() + static_cast<std::ptrdiff_t>(runner.next);
-  return std::any_of(first, runner.list.end(), [&](const SegmentOrInstruction& s) {
-    const bool runs =
-        s.instruction != nullptr && (s.instruction->step == 0 || s.instruction->step == step_ + 1);
-    return runs && accept(*s.instruction);
-  });
+  for (std::size_t k = runner.next; k < runner.list.size(); ++k) {
+    const Instruction* i = runner.list[k].instruction;
+    if (i == nullptr || (i->step != 0 && i->step != step_ + 1)) continue;
+    if (accept(*i)) return true;
+  }
+  return false;
 }
 
 bool Machine::will_send(int from, int to) const {

@@ -69,8 +69,19 @@ std::vector<int> Machine::members_of(int c, const Instruction& i) const {
   return members;
 }
 
-/// The class of the device at another coordinate of one axis.
+/// The class of the device at another coordinate of one axis; -1: none.
 int Machine::class_at(int c, int axis, std::int64_t coordinate) const {
+  peers_.resize(program_.classes.size());
+  std::vector<Peer>& known = peers_[at(c)];
+  for (const Peer& peer : known) {
+    if (peer.axis == axis && peer.coordinate == coordinate) return peer.device_class;
+  }
+  known.push_back(
+      {.axis = axis, .coordinate = coordinate, .device_class = find_class_at(c, axis, coordinate)});
+  return known.back().device_class;
+}
+
+int Machine::find_class_at(int c, int axis, std::int64_t coordinate) const {
   for (int d = 0; d < static_cast<int>(program_.classes.size()); ++d) {
     bool there = stands_at(program_.classes[at(d)], axis, coordinate);
     for (int other = 0; there && other < regions_.micro_axis(); ++other) {

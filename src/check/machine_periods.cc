@@ -53,9 +53,11 @@ void Machine::find_stretches() {
   if (has_uneven_micro_batches()) return;
   for (int c = 0; c < static_cast<int>(runners_.size()); ++c) {
     Runner& runner = runners_[at(c)];
-    std::vector<Passage> passages(runner.list.size());
-    std::ranges::transform(runner.list, passages.begin(),
-                           [&](const SegmentOrInstruction& s) { return passage_of(c, s); });
+    std::vector<Passage> passages;
+    passages.reserve(runner.list.size());
+    for (std::size_t k = 0; k < runner.list.size(); ++k) {
+      passages.push_back(passage_of(c, runner.list[k]));
+    }
     runner.stretch = stretch_of(program_, passages);
   }
 }

@@ -31,15 +31,15 @@ bool Machine::is_local(int c, const Instruction& i) const {
 }
 
 void Machine::run(int c, const Segment& segment, const Arguments& a) {
-  std::vector<int> key;
-  const std::optional<std::int64_t> micro_batch = key_of(c, segment, a, key);
+  key_.clear();
+  const std::optional<std::int64_t> micro_batch = key_of(c, segment, a, key_);
   Effects& effects = effects_[&segment];
-  const auto known = micro_batch ? effects.find(key) : effects.end();
+  const auto known = micro_batch ? effects.find(key_) : effects.end();
   if (known != effects.end()) {
     return repeat(c, segment, a, *micro_batch, known->second);
   }
   Effect effect = run_in_full(c, segment, a, micro_batch.value_or(-1));
-  if (micro_batch && effect.repeats) effects.insert_or_assign(std::move(key), std::move(effect));
+  if (micro_batch && effect.repeats) effects.insert_or_assign(key_, std::move(effect));
 }
 
 /// Two runs with equal keys are alike but for their micro-batch, which is told: -1, none of the
@@ -161,7 +161,8 @@ void Machine::leave(int c, const Touched& touched, const Left& left, const Argum
   if (touched.reader != nullptr && first) slot.reader = from(touched.reader);
   if (!touched.changes) return;
   slot.written = left.written;
-  slot.value = left.value;
+  if (slot.value.content != left.value.content) slot.value.content = left.value.content;
+  slot.value.number = left.value.number;
   slot.value.micro_batch = renamed(left.value.micro_batch, micro_batch);
   if (left.writer != nullptr) slot.writer = from(left.writer);
 }

@@ -14,6 +14,7 @@
 
 #include "check/numbering.h"
 #include "check/periods.h"
+#include "check/repeating.h"
 #include "units/at.h"
 
 namespace placet {
@@ -86,7 +87,7 @@ class Queues {
         accesses_(numbering_.size()) {
     procedures_.resize(program.procedures.size());
     body_ = acts_of(program.classes[at(device_class)].body);
-    add(body_, {});
+    list();
     if (extent == Extent::shortened) find_stretch();
   }
 
@@ -104,6 +105,7 @@ class Queues {
 
  private:
   using Acts = std::vector<Act>;
+  using Listed = std::vector<ActOrCall>;
 
   Acts acts_of(const std::vector<Step>& body) {
     Acts out;
@@ -149,19 +151,38 @@ class Queues {
     return out;
   }
 
-  void add(const Acts& acts, const Arguments& a) {
-    for (const Act& act : acts) add(act, a);
+  void list() {
+    for (const Act& act : body_) {
+      if (act.loop != nullptr && repeats_in_list(*act.loop)) {
+        const Loop& loop = *act.loop;
+        const std::int64_t by = loop.last < loop.first ? -1 : 1;
+        list_.add_rounds(round_of(act, loop.first), round_of(act, loop.first + by),
+                         rounds_of(loop));
+        continue;
+      }
+      Listed items;
+      add(act, {}, items);
+      for (const ActOrCall& item : items) list_.add(item);
+    }
   }
 
-  void add(const Act& act, const Arguments& a) {
+  Listed round_of(const Act& loop, std::int64_t value) {
+    Listed out;
+    for (const Act& act : loop.inside) add(act, {.micro_batch = value}, out);
+    return out;
+  }
+
+  void add(const Act& act, const Arguments& a, Listed& out) {
     if (act.loop != nullptr) {
-      for_each_round(*act.loop, a, [&](const Arguments& inner) { add(act.inside, inner); });
+      for_each_round(*act.loop, a, [&](const Arguments& inner) {
+        for (const Act& one : act.inside) add(one, inner, out);
+      });
     } else if (act.call != nullptr) {
-      list_.push_back({.act = nullptr,
-                       .procedure = &*procedures_[at(act.call->procedure)],
-                       .arguments = arguments_of(*act.call, a)});
+      out.push_back({.act = nullptr,
+                     .procedure = &*procedures_[at(act.call->procedure)],
+                     .arguments = arguments_of(*act.call, a)});
     } else {
-      list_.push_back({.act = &act, .procedure = nullptr, .arguments = a});
+      out.push_back({.act = &act, .procedure = nullptr, .arguments = a});
     }
   }
 
@@ -353,8 +374,9 @@ class Queues {
   Tracks touched_in(std::size_t first, std::size_t last) const {
     Tracks out(program_);
     for (std::size_t k = first; k < last; ++k) {
-      for (const Act& one : acts_of(list_[k])) {
-        for (const auto& [ref, writes] : one.refs) out.touch(*ref, list_[k].arguments, false);
+      const ActOrCall item = list_[k];
+      for (const Act& one : acts_of(item)) {
+        for (const auto& [ref, writes] : one.refs) out.touch(*ref, item.arguments, false);
       }
     }
     return out;
@@ -497,7 +519,7 @@ class Queues {
   std::vector<bool> several_;                    // by family
   std::vector<std::optional<Acts>> procedures_;  // as far as they are called
   Acts body_;
-  std::vector<ActOrCall> list_;
+  Repeating<ActOrCall> list_;
   std::optional<Stretch> stretch_;
   std::unordered_map<const Acts*, bool> follow_calls_;
   const Instruction* instruction_ = nullptr;

@@ -130,34 +130,53 @@ void set_apart(Segment& segment) {
 
 }  // namespace
 
-std::vector<SegmentOrInstruction> Segments::list(const std::vector<Step>& body) {
-  list_.clear();
-  add(body, {});
-  return std::move(list_);
+Repeating<SegmentOrInstruction> Segments::list(const std::vector<Step>& body) {
+  Repeating<SegmentOrInstruction> out;
+  for (const Step& step : body) {
+    const auto* loop = std::get_if<Loop>(&step.what);
+    if (loop != nullptr && repeats_in_list(*loop)) {
+      const std::int64_t by = loop->last < loop->first ? -1 : 1;
+      out.add_rounds(round_of(*loop, loop->first), round_of(*loop, loop->first + by),
+                     rounds_of(*loop));
+      continue;
+    }
+    Listed items;
+    add(step, {}, items);
+    for (const SegmentOrInstruction& item : items) out.add(item);
+  }
+  return out;
 }
 
-void Segments::add(const std::vector<Step>& body, const Arguments& arguments) {
-  for (const Step& step : body) add(step, arguments);
+Segments::Listed Segments::round_of(const Loop& loop, std::int64_t value) {
+  Listed out;
+  add(loop.body, {.micro_batch = value}, out);
+  return out;
 }
 
-void Segments::add(const Step& step, const Arguments& arguments) {
+void Segments::add(const std::vector<Step>& body, const Arguments& arguments, Listed& out) {
+  for (const Step& step : body) add(step, arguments, out);
+}
+
+void Segments::add(const Step& step, const Arguments& arguments, Listed& out) {
   if (const auto* i = std::get_if<Instruction>(&step.what)) {
-    list_.push_back({.segment = nullptr, .instruction = i, .arguments = arguments});
+    const bool orders = i->kind == InstructionKind::record || i->kind == InstructionKind::wait;
+    if (orders && orders_ == Orders::left_out) return;
+    out.push_back({.segment = nullptr, .instruction = i, .arguments = arguments});
     return;
   }
-  if (const auto* call = std::get_if<Call>(&step.what)) return add(*call, arguments);
+  if (const auto* call = std::get_if<Call>(&step.what)) return add(*call, arguments, out);
   const auto& loop = std::get<Loop>(step.what);
-  for_each_round(loop, arguments, [&](const Arguments& inner) { add(loop.body, inner); });
+  for_each_round(loop, arguments, [&](const Arguments& inner) { add(loop.body, inner, out); });
 }
 
-void Segments::add(const Call& call, const Arguments& arguments) {
+void Segments::add(const Call& call, const Arguments& arguments, Listed& out) {
   const Arguments inner{.unit = value_of(call.unit, arguments),
                         .micro_batch = value_of(call.micro_batch, arguments)};
   for (const Cut& cut : cuts_of(call.procedure)) {
     if (cut.segment) {
-      list_.push_back({.segment = &*cut.segment, .instruction = nullptr, .arguments = inner});
+      out.push_back({.segment = &*cut.segment, .instruction = nullptr, .arguments = inner});
     } else {
-      add(*cut.step, inner);
+      add(*cut.step, inner, out);
     }
   }
 }

@@ -3,11 +3,13 @@
 // out once for equal contents: for one micro-batch of all, as a rule. Inside of check/.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "check/repeating.h"
 #include "program/walk.h"
 
 namespace placet {
@@ -42,14 +44,22 @@ struct SegmentOrInstruction {
   Arguments arguments;
 };
 
+/// What orders the queues of a device: records and waits.
+enum class Orders : std::uint8_t { listed, left_out };
+
 /// The bodies of a class cut into segments. Single instructions are those outside of procedures,
 /// those that are not `local`, and those whose buffers might be one although their names differ.
 class Segments {
  public:
-  Segments(const Program& program, std::function<bool(const Instruction&)> local)
-      : program_(program), local_(std::move(local)), procedures_(program.procedures.size()) {}
+  /// `orders` says whether records and waits are listed, where they are no part of a segment: no
+  /// value depends on them.
+  Segments(const Program& program, std::function<bool(const Instruction&)> local, Orders orders)
+      : program_(program),
+        local_(std::move(local)),
+        orders_(orders),
+        procedures_(program.procedures.size()) {}
 
-  std::vector<SegmentOrInstruction> list(const std::vector<Step>& body);
+  Repeating<SegmentOrInstruction> list(const std::vector<Step>& body);
 
  private:
   /// A step of a procedure: a segment, or what is no part of one.
@@ -58,16 +68,19 @@ class Segments {
     const Step* step = nullptr;
   };
 
-  void add(const std::vector<Step>& body, const Arguments& arguments);
-  void add(const Step& step, const Arguments& arguments);
-  void add(const Call& call, const Arguments& arguments);
+  using Listed = std::vector<SegmentOrInstruction>;
+
+  Listed round_of(const Loop& loop, std::int64_t value);
+  void add(const std::vector<Step>& body, const Arguments& arguments, Listed& out);
+  void add(const Step& step, const Arguments& arguments, Listed& out);
+  void add(const Call& call, const Arguments& arguments, Listed& out);
   void add_run(std::span<const Step> steps, std::vector<Cut>& cuts) const;
   const std::vector<Cut>& cuts_of(int procedure);
 
   const Program& program_;
   std::function<bool(const Instruction&)> local_;
+  Orders orders_;
   std::vector<std::optional<std::vector<Cut>>> procedures_;
-  std::vector<SegmentOrInstruction> list_;
 };
 
 }  // namespace placet

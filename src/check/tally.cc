@@ -21,6 +21,12 @@ std::int64_t runs_of(const Loop& loop) {
   return (loop.last < loop.first ? loop.first - loop.last : loop.last - loop.first) + 1;
 }
 
+/// How often a step of a body does what it is written for.
+std::int64_t runs_of(const Step& step) {
+  const auto* loop = std::get_if<Loop>(&step.what);
+  return loop == nullptr ? 1 : runs_of(*loop);
+}
+
 /// Liveness on one medium, by the bytes of one element of each family (0: on the other medium).
 class Liveness {
  public:
@@ -108,7 +114,7 @@ class Liveness {
     const auto known = left_.find(&body);
     if (known != left_.end()) return known->second;
     std::vector<std::int64_t> out(sizes_.size(), 0);
-    for (const Step& step : body) add_left(step, 1, out);
+    for (const Step& step : body) add_left(step, runs_of(step), out);
     return left_.emplace(&body, std::move(out)).first->second;
   }
 
@@ -134,10 +140,7 @@ class Liveness {
   void descend(const Body& body, const Arguments& arguments, std::vector<std::int64_t>& alive,
                TalliedPeak& out) {
     const Effect effect = effect_of(body);
-    for (std::size_t s = 0; s < effect.step; ++s) {
-      const auto* loop = std::get_if<Loop>(&body[s].what);
-      add_left(body[s], loop == nullptr ? 1 : runs_of(*loop), alive);
-    }
+    for (std::size_t s = 0; s < effect.step; ++s) add_left(body[s], runs_of(body[s]), alive);
     const Step& step = body[effect.step];
     if (const auto* instruction = std::get_if<Instruction>(&step.what)) {
       out.at = instruction;

@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 
+#include "lower/rounds.h"
 #include "units/at.h"
 #include "units/error.h"
 
@@ -45,9 +46,8 @@ class ClassWriter {
     if (layer_ < 0) {
       write_micro_batches(out.body);
     } else {
-      for (const Work& work : stage_.work) write_work(work);
+      write_turns(out.body);
     }
-    w_.write_to(out.body);
     end_kept(held);
     if (hosts_loss()) finish_loss(out);
     write_update(in_, table_, stage_);
@@ -286,22 +286,81 @@ class ClassWriter {
     body.push_back({std::move(loop)});
   }
 
+  /// The micro-batch by its number, or in a loop by what the loop counts.
+  struct Counted {
+    std::optional<std::int64_t> from;  // of the loop's first round; none: there is no loop
+
+    IndexTerm of(std::int64_t micro_batch) const {
+      if (!from) return constant(micro_batch);
+      return {.variable = IndexTerm::Variable::micro_batch, .offset = micro_batch - *from};
+    }
+  };
+
+  /// The stage's work in its order; what repeats itself is a loop over micro-batches.
+  void write_turns(std::vector<Step>& body) {
+    const std::vector<Turn> turns = turns_of_stage();
+    for (const Rounds& part : rounds_of(turns)) {
+      const std::span round = std::span(turns).subspan(part.first, part.period);
+      if (part.rounds == 1) {
+        write_round(round, {});
+      } else {
+        write_rounds(round, part, body);
+      }
+    }
+  }
+
+  /// The loop counts the earliest micro-batch of a round.
+  void write_rounds(std::span<const Turn> round, const Rounds& part, std::vector<Step>& body) {
+    std::int64_t first = round.front().work.micro_batch;
+    for (const Turn& turn : round) first = std::min(first, turn.work.micro_batch);
+    Loop loop{.variable = IndexTerm::Variable::micro_batch,
+              .first = first,
+              .last = first + part.by * (part.rounds - 1),
+              .body = {}};
+    target_ = &loop.body;
+    w_.write_to(loop.body);
+    write_round(round, {first});
+    body.push_back({std::move(loop)});
+    target_ = &body;
+    w_.write_to(body);
+  }
+
+  void write_round(std::span<const Turn> round, const Counted& counted) {
+    for (const Turn& turn : round) write_turn(turn, counted);
+  }
+
   /// A piece of work: what it needs from another stage, its units, and what it gives to another.
-  void write_work(const Work& work) {
+  void write_turn(const Turn& turn, const Counted& counted) {
+    const Work& work = turn.work;
     w_.set_phase(work.kind == Work::Kind::forward ? StepPhase::forward : StepPhase::backward);
-    if (const auto needed = message_before(stages_, stage_, work)) receive(*needed);
-    if (work.kind == Work::Kind::forward) begin_sharing(work.chunk);
-    call_units(*target_, stage_.chunks[static_cast<std::size_t>(work.chunk)], work.kind,
-               constant(work.micro_batch));
-    const bool done = work.kind == Work::Kind::backward || work.kind == Work::Kind::backward_weight;
-    if (done) end_sharing(work.chunk);
-    if (const auto made = message_after(stages_, stage_, work)) send(*made);
+    for (const StageMessage& message : turn.received) receive(message, counted);
+    for (const SharedWhole& whole : turn.begun) w_.alloc(whole_at(whole));
+    call_units(*target_, stage_.chunks[at(work.chunk)], work.kind, counted.of(work.micro_batch));
+    for (const SharedWhole& whole : turn.ended) w_.free(whole_at(whole));
+    if (turn.sent) send(*turn.sent, counted);
+  }
+
+  std::vector<Turn> turns_of_stage() {
+    std::vector<Turn> out;
+    out.reserve(stage_.work.size());
+    for (const Work& work : stage_.work) {
+      Turn& turn = out.emplace_back(Turn{.work = work});
+      if (const auto needed = message_before(stage_, work)) {
+        turn.received = received_for(*needed);
+      }
+      if (work.kind == Work::Kind::forward) turn.begun = begun_sharing(work.chunk);
+      const bool done =
+          work.kind == Work::Kind::backward || work.kind == Work::Kind::backward_weight;
+      if (done) turn.ended = ended_sharing(work.chunk);
+      turn.sent = message_after(stage_, work);
+    }
+    return out;
   }
 
   /// Gathered parameters of a chunk that are there for all its micro-batches under way.
-  std::set<std::pair<int, int>> shared_in_flight(std::int64_t chunk) const {
-    std::set<std::pair<int, int>> out;
-    for (int u : stage_.chunks[static_cast<std::size_t>(chunk)]) {
+  std::set<SharedWhole> shared_in_flight(std::int64_t chunk) const {
+    std::set<SharedWhole> out;
+    for (int u : stage_.chunks[at(chunk)]) {
       for (const ParameterPlan& plan : parameters_of(table_, u, kind_of(u)).plans) {
         if (!plan.shared_in_flight || plan.whole == plan.rest) continue;
         out.emplace(plan.whole, plan.owner < 0 ? u : plan.owner);
@@ -310,26 +369,32 @@ class ClassWriter {
     return out;
   }
 
-  void begin_sharing(std::int64_t chunk) {
-    for (const auto& one : shared_in_flight(chunk)) {
-      if (under_way_[one]++ > 0) continue;
-      w_.alloc({.family = one.first, .unit = constant(one.second), .micro_batch = {}});
+  std::vector<SharedWhole> begun_sharing(std::int64_t chunk) {
+    std::vector<SharedWhole> out;
+    for (const SharedWhole& one : shared_in_flight(chunk)) {
+      if (under_way_[one]++ == 0) out.push_back(one);
     }
+    return out;
   }
 
-  void end_sharing(std::int64_t chunk) {
-    for (const auto& one : shared_in_flight(chunk)) {
-      if (--under_way_[one] > 0) continue;
-      w_.free({.family = one.first, .unit = constant(one.second), .micro_batch = {}});
+  std::vector<SharedWhole> ended_sharing(std::int64_t chunk) {
+    std::vector<SharedWhole> out;
+    for (const SharedWhole& one : shared_in_flight(chunk)) {
+      if (--under_way_[one] == 0) out.push_back(one);
     }
+    return out;
   }
 
-  BufferRef stream_of(const StageMessage& message) {
+  static BufferRef whole_at(const SharedWhole& whole) {
+    return {.family = whole.first, .unit = constant(whole.second), .micro_batch = {}};
+  }
+
+  BufferRef stream_of(const StageMessage& message, const Counted& counted) {
     int& family = streams_[message.gradient ? 1 : 0];
     if (family < 0) family = stream_buffer(in_, message.gradient, 0).family;
     return {.family = family,
             .unit = constant(message.unit),
-            .micro_batch = constant(message.micro_batch)};
+            .micro_batch = counted.of(message.micro_batch)};
   }
 
   Instruction transfer(InstructionKind kind, const StageMessage& message, std::int64_t peer) const {
@@ -341,26 +406,28 @@ class ClassWriter {
   }
 
   /// Messages between two devices arrive as they were sent: those that are needed later, but were
-  /// sent before this one, are taken first.
-  void receive(const StageMessage& needed) {
+  /// sent before this one, are taken first. None: it is here already.
+  std::vector<StageMessage> received_for(const StageMessage& needed) {
     auto [found, fresh] = arriving_.try_emplace(needed.from);
     std::deque<StageMessage>& queue = found->second;
     if (fresh) queue = messages_between(stages_, needed.from, stage_.coordinate);
-    if (std::ranges::find(queue, needed) == queue.end()) return;  // is here already
-    while (true) {
-      const StageMessage next = queue.front();
-      queue.pop_front();
-      const BufferRef ref = stream_of(next);
-      w_.alloc(ref);
-      Instruction instruction = transfer(InstructionKind::receive, next, next.from);
-      instruction.outputs = {ref};
-      w_.add(std::move(instruction));
-      if (next == needed) return;
-    }
+    const auto last = std::ranges::find(queue, needed);
+    if (last == queue.end()) return {};
+    std::vector<StageMessage> out(queue.begin(), last + 1);
+    queue.erase(queue.begin(), last + 1);
+    return out;
   }
 
-  void send(const StageMessage& message) {
-    const BufferRef ref = stream_of(message);
+  void receive(const StageMessage& message, const Counted& counted) {
+    const BufferRef ref = stream_of(message, counted);
+    w_.alloc(ref);
+    Instruction instruction = transfer(InstructionKind::receive, message, message.from);
+    instruction.outputs = {ref};
+    w_.add(std::move(instruction));
+  }
+
+  void send(const StageMessage& message, const Counted& counted) {
+    const BufferRef ref = stream_of(message, counted);
     Instruction instruction = transfer(InstructionKind::send, message, message.to);
     instruction.inputs = {ref};
     w_.add(std::move(instruction));
@@ -421,7 +488,7 @@ class ClassWriter {
   std::array<int, 2> streams_{-1, -1};  // families of what is sent, and of its gradient
   std::vector<BufferRef> parts_;        // on their way to be gathered
   std::map<std::int64_t, std::deque<StageMessage>> arriving_;  // by the device that sends
-  std::map<std::pair<int, int>, std::int64_t> under_way_;  // micro-batches by gathered parameter
+  std::map<SharedWhole, std::int64_t> under_way_;              // micro-batches
   int layer_ = -1;
   int layer_part_ = -1;
 };

@@ -16,8 +16,8 @@
 namespace placet {
 namespace {
 
-/// A stage's work is written down micro-batch by micro-batch, and judged so: time and memory grow
-/// with their number.
+/// A stage's work is laid out micro-batch by micro-batch before what repeats itself becomes a loop,
+/// and buffers are numbered so: time and memory grow with their number.
 constexpr std::int64_t kMostMicroBatches = 4096;
 
 void require_few_micro_batches(const Job& job, const Mesh& mesh) {

@@ -104,7 +104,8 @@ MicroBatches micro_batches_of(const Schedule& schedule, std::int64_t chunk, std:
   return {.first = chunk * half, .last = chunk * half + half - 1};
 }
 
-/// The device that has a virtual stage; of two, the one where it is the same chunk.
+/// The device that has a virtual stage; of two, the one where it is the same chunk. -1: there is no
+/// such stage.
 std::int64_t device_of(const std::vector<StagePlan>& stages, std::int64_t stage,
                        std::int64_t chunk) {
   for (const StagePlan& s : stages) {
@@ -113,13 +114,18 @@ std::int64_t device_of(const std::vector<StagePlan>& stages, std::int64_t stage,
   for (const StagePlan& s : stages) {
     if (std::ranges::find(s.virtual_stages, stage) != s.virtual_stages.end()) return s.coordinate;
   }
-  fail_internally("every virtual stage is on a device");
+  return -1;
 }
 
-std::int64_t last_stage_of(const std::vector<StagePlan>& stages) {
-  std::int64_t last = 0;
-  for (const StagePlan& s : stages) last = std::max(last, std::ranges::max(s.virtual_stages));
-  return last;
+/// Where the stages before and after those of each device are.
+void find_neighbours(std::vector<StagePlan>& stages) {
+  for (StagePlan& plan : stages) {
+    for (std::size_t c = 0; c < plan.virtual_stages.size(); ++c) {
+      const auto chunk = static_cast<std::int64_t>(c);
+      plan.before.push_back(device_of(stages, plan.virtual_stages[c] - 1, chunk));
+      plan.after.push_back(device_of(stages, plan.virtual_stages[c] + 1, chunk));
+    }
+  }
 }
 
 }  // namespace
@@ -149,6 +155,7 @@ std::vector<StagePlan> plan_stages(const Job& job, std::int64_t micro_batches) {
     }
     out.push_back(std::move(plan));
   }
+  find_neighbours(out);
   return out;
 }
 
@@ -156,14 +163,10 @@ namespace {
 
 /// The message over the boundary after (`later`) or before the stage of the work: the stream or its
 /// gradient, to the device or from it.
-std::optional<StageMessage> at_boundary(const std::vector<StagePlan>& stages,
-                                        const StagePlan& stage, const Work& work, bool later) {
+std::optional<StageMessage> at_boundary(const StagePlan& stage, const Work& work, bool later) {
   const auto c = static_cast<std::size_t>(work.chunk);
-  const std::int64_t own = stage.virtual_stages[c];
-  const std::int64_t other = later ? own + 1 : own - 1;
-  if (other < 0 || other > last_stage_of(stages)) return std::nullopt;
-  const std::int64_t peer = device_of(stages, other, work.chunk);
-  if (peer == stage.coordinate) return std::nullopt;
+  const std::int64_t peer = later ? stage.after[c] : stage.before[c];
+  if (peer < 0 || peer == stage.coordinate) return std::nullopt;
   const bool gradient = work.kind != Work::Kind::forward;
   const bool sends = later != gradient;
   const int unit = later ? stage.chunks[c].back() + 1 : stage.chunks[c].front();
@@ -177,16 +180,14 @@ std::optional<StageMessage> at_boundary(const std::vector<StagePlan>& stages,
 
 }  // namespace
 
-std::optional<StageMessage> message_before(const std::vector<StagePlan>& stages,
-                                           const StagePlan& stage, const Work& work) {
+std::optional<StageMessage> message_before(const StagePlan& stage, const Work& work) {
   if (work.kind == Work::Kind::backward_weight) return std::nullopt;
-  return at_boundary(stages, stage, work, work.kind != Work::Kind::forward);
+  return at_boundary(stage, work, work.kind != Work::Kind::forward);
 }
 
-std::optional<StageMessage> message_after(const std::vector<StagePlan>& stages,
-                                          const StagePlan& stage, const Work& work) {
+std::optional<StageMessage> message_after(const StagePlan& stage, const Work& work) {
   if (work.kind == Work::Kind::backward_weight) return std::nullopt;
-  return at_boundary(stages, stage, work, work.kind == Work::Kind::forward);
+  return at_boundary(stage, work, work.kind == Work::Kind::forward);
 }
 
 std::deque<StageMessage> messages_between(const std::vector<StagePlan>& stages, std::int64_t from,
@@ -195,7 +196,7 @@ std::deque<StageMessage> messages_between(const std::vector<StagePlan>& stages, 
   for (const StagePlan& stage : stages) {
     if (stage.coordinate != from) continue;
     for (const Work& work : stage.work) {
-      const auto message = message_after(stages, stage, work);
+      const auto message = message_after(stage, work);
       if (message && message->to == to) out.push_back(*message);
     }
   }

@@ -25,6 +25,10 @@ struct StagePlan {
   std::vector<MicroBatches> micro_batches;   // by chunk: all, or those of its direction
   std::vector<Work> work;                    // micro-batches counted over the whole step
   int first_asked = 1;  // units from this position on are asked for the gradient of their input
+  /// By chunk, the coordinate of the device that has the virtual stage before and after it; -1:
+  /// there is none. Of two that have it the one where it is the same chunk.
+  std::vector<std::int64_t> before;
+  std::vector<std::int64_t> after;
 };
 
 /// What a unit hands to another device: the stream that enters unit `unit`, or its gradient.
@@ -40,10 +44,8 @@ struct StageMessage {
 
 /// What a piece of work of the stage needs from another device, and what it gives to one. None at
 /// the ends, between chunks of one device, and for the weights' part of backward.
-std::optional<StageMessage> message_before(const std::vector<StagePlan>& stages,
-                                           const StagePlan& stage, const Work& work);
-std::optional<StageMessage> message_after(const std::vector<StagePlan>& stages,
-                                          const StagePlan& stage, const Work& work);
+std::optional<StageMessage> message_before(const StagePlan& stage, const Work& work);
+std::optional<StageMessage> message_after(const StagePlan& stage, const Work& work);
 /// All that one device sends to another, in order.
 std::deque<StageMessage> messages_between(const std::vector<StagePlan>& stages, std::int64_t from,
                                           std::int64_t to);

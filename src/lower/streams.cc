@@ -12,7 +12,8 @@ bool moves(InstructionKind kind) {
 /// Rewrites one body: a procedure, a class, what a loop repeats.
 class BodyStreams {
  public:
-  explicit BodyStreams(const Program& program) : program_(program) {}
+  /// Its events have the numbers from `events` on.
+  BodyStreams(const Program& program, int events) : program_(program), events_(events) {}
 
   std::vector<Step> rewrite(std::vector<Step> body) {
     out_.reserve(body.size() + body.size() / 2);  // what moves something is recorded and waited for
@@ -23,7 +24,9 @@ class BodyStreams {
       }
       wait_for_all();
       if (auto* loop = std::get_if<Loop>(&step.what)) {
-        loop->body = BodyStreams(program_).rewrite(std::move(loop->body));
+        BodyStreams rounds(program_, events_);
+        loop->body = rounds.rewrite(std::move(loop->body));
+        events_ = rounds.events_;
       }
       out_.push_back(std::move(step));
     }
@@ -111,14 +114,16 @@ class BodyStreams {
   std::vector<Step> out_;
   std::vector<Pending> pending_;
   StepPhase phase_ = StepPhase::forward;
-  int events_ = 0;
+  int events_ = 0;  // so many have their numbers
 };
 
 }  // namespace
 
 Program with_streams(Program program) {
-  for (Procedure& p : program.procedures) p.body = BodyStreams(program).rewrite(std::move(p.body));
-  for (DeviceClass& c : program.classes) c.body = BodyStreams(program).rewrite(std::move(c.body));
+  for (Procedure& p : program.procedures)
+    p.body = BodyStreams(program, 0).rewrite(std::move(p.body));
+  for (DeviceClass& c : program.classes)
+    c.body = BodyStreams(program, 0).rewrite(std::move(c.body));
   return program;
 }
 

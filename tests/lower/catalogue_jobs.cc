@@ -196,6 +196,13 @@ Job load(const CatalogueJob& what) {
   return job;
 }
 
+Program with_long_pipeline(const CatalogueJob& what) {
+  Job small = small_job(load(what));
+  bool pipelined = false;
+  small.batch.global = small.batch.micro * replicas_of(small.placement, pipelined) * 12;
+  return with_short_dims(lower(small));
+}
+
 std::string fault_of(const CatalogueJob& what) {
   const Job job = load(what);
   const Verdict large = check(lower(job, [](std::string_view pass, const Program& program) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "catalog/job.h"
+#include "program/program.h"
 
 namespace placet::testing {
 
@@ -31,6 +32,9 @@ std::vector<CatalogueJob> all_catalogue_jobs();
 
 /// Loads one: 4096 tokens, two micro-batches, or eight under a pipeline, a norm limit.
 Job load(const CatalogueJob& what);
+
+/// The program of a small one with twelve micro-batches: most of a pipeline's are rounds of loops.
+Program with_long_pipeline(const CatalogueJob& what);
 
 /// What is wrong with the job's program, or empty: it must be judged equivalent in full size, and
 /// the small one as well; the small one must be equal in the algebraic run, and read back from its

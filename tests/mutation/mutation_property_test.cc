@@ -95,5 +95,15 @@ TEST(Mutants, AreToldApartByBothJudges) {
   for (const std::string& text : bench.disguised()) ADD_FAILURE() << "under other names: " << text;
 }
 
+// Of a pipeline with twelve micro-batches, most of which are rounds of loops.
+TEST(Mutants, OfLoopsAreToldApartByBothJudges) {
+  Bench bench;
+  const CatalogueJob job{"llama-3.1-8b", "pp=2:1f1b dp=2:zero1"};
+  bench.run(job.model + " " + job.placement, with_long_pipeline(job), 7, 1, 60);
+  for (const std::string& text : bench.missed()) ADD_FAILURE() << "not found: " << text;
+  for (const std::string& text : bench.alarms()) ADD_FAILURE() << "false alarm: " << text;
+  EXPECT_GE(bench.total().found, 20);
+}
+
 }  // namespace
 }  // namespace placet::testing

@@ -66,6 +66,28 @@ TEST(MutationBench, OfEveryKind) {
   expect_agreement(bench);
 }
 
+// Of pipelines with twelve micro-batches, most of which are rounds of loops.
+TEST(MutationBench, OfLoops) {
+  const char* asked = std::getenv("PLACET_MUTANTS_PER_KIND");
+  const int per_kind = asked == nullptr ? 2 : std::atoi(asked);
+  Bench bench;
+  std::uint32_t seed = 500;
+  for (const CatalogueJob& job : {CatalogueJob{"llama-3.1-8b", "pp=2:1f1b dp=2:zero3"},
+                                  CatalogueJob{"gpt2", "pp=2:gpipe dp=2:zero2 tp=2:tp+sp"},
+                                  CatalogueJob{"llama-3.1-8b", "pp=2:interleaved(2) dp=2:zero1"},
+                                  CatalogueJob{"gpt2", "pp=2:zb-h1 dp=2:zero1"},
+                                  CatalogueJob{"llama-3.1-8b", "pp=2:dualpipe dp=2:zero2"}}) {
+    const std::string name = job.model + " " + job.placement;
+    bench.run(name, with_long_pipeline(job), seed++, per_kind);
+    std::printf("%6d mutants with %s\n", bench.total().mutants, name.c_str());
+    std::fflush(stdout);
+  }
+  std::printf("%s", bench.table().c_str());
+  for (const std::string& text : bench.missed()) ADD_FAILURE() << "not found: " << text;
+  for (const std::string& text : bench.alarms()) ADD_FAILURE() << "false alarm: " << text;
+  EXPECT_GE(bench.total().named * 100, bench.total().broken * 95);
+}
+
 // A few mutants of every program of the catalogue.
 TEST(MutationBench, OfTheCatalogue) {
   Bench bench;
