@@ -83,12 +83,21 @@ Recompute recompute_of(const std::string& text, const Profile& profile, const st
 void check_recomputed_blocks(const Job& job, const std::string& text) {
   const std::int64_t blocks = job.model.figures.blocks;
   if (is_bare(job.model) || blocks == 0 || job.recompute.count <= blocks) return;
-  const bool first = job.recompute.kind == Recompute::Kind::first;
   const std::string all = std::to_string(blocks);
-  refuse("--recompute", text,
-         first ? "recomputes more blocks than the model has"
-               : "recomputes one block of more than the model has",
-         first ? "first=1 to first=" + all + ", or full" : "every=1 to every=" + all + ", or none");
+  switch (job.recompute.kind) {
+    case Recompute::Kind::first:
+      refuse("--recompute", text, "recomputes more blocks than the model has",
+             "first=1 to first=" + all + ", or full");
+    case Recompute::Kind::uniform:
+      refuse("--recompute", text, "makes more blocks again at a time than the model has",
+             "uniform=1 to uniform=" + all);
+    case Recompute::Kind::every:
+    case Recompute::Kind::none:
+    case Recompute::Kind::full:
+    case Recompute::Kind::selective:
+      refuse("--recompute", text, "recomputes one block of more than the model has",
+             "every=1 to every=" + all + ", or none");
+  }
 }
 
 /// Blocks made again several at a time: their parameters are used twice in backward, and are there.

@@ -76,7 +76,7 @@ Job load_unplaced_job(const Catalog& catalog, const JobRequest& request);
 Job load_trained_job(const Catalog& catalog, const JobRequest& request);
 
 /// The recomputation that a text spells: none, full, selective, selective=core_attention,mlp,
-/// every=N, first=N.
+/// every=N, first=N, uniform=N.
 Recompute parse_recompute(const std::string& text, const std::string& where);
 
 /// The lengths of samples that a text spells: "4096:3/4,65536:1/4". Throws InputError unless tokens

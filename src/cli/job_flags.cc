@@ -55,7 +55,7 @@ void add_job_flags(CLI::App& command, JobFlags& flags) {
       ->type_name("N");
   command
       .add_option("--recompute", flags.recompute,
-                  "none, full, selective[=core_attn,mlp,...], every=N or first=N")
+                  "none, full, selective[=core_attn,mlp,...], every=N, first=N or uniform=N")
       ->type_name("WHAT");
   command
       .add_option("--precision", flags.precision,

@@ -192,18 +192,21 @@ class Lines {
       fresh_ = !has_value;
       if (has_value) open_.reset();
     } else if (equals != std::string::npos && is_name(word.substr(0, equals))) {
-      const std::string name = word.substr(0, equals);
-      if (take_options(name, word.substr(equals + 1), line)) return;
-      const std::string value = value_of(word.substr(equals + 1));
-      if (value.empty()) return;  // a list of options begins
-      open_.reset();
-      assign(name, value);
-      settings.push_back({.path = name, .value = value, .line = line});
+      take_assignment(word.substr(0, equals), word.substr(equals + 1), line);
     } else if (open_ && (ends_options(word) || names_list(word))) {
       open_.reset();
     } else if (open_) {
       extend(settings[*open_].value, value_of(word));
     }
+  }
+
+  void take_assignment(const std::string& name, const std::string& text, std::size_t line) {
+    if (take_options(name, text, line)) return;
+    const std::string value = value_of(text);
+    if (value.empty()) return;  // a list of options begins
+    open_.reset();
+    assign(name, value);
+    settings.push_back({.path = name, .value = value, .line = line});
   }
 
   // Options that a variable holds, NAME="--nnodes 2 --node_rank 0": each is a setting where it

@@ -184,19 +184,26 @@ void add_needs(const Dialect& dialect, Imported& imported) {
   }
 }
 
+// What the values of a word are products and quotients of.
+std::set<std::string> operands_of(const Dialect& dialect, const std::string& word) {
+  std::set<std::string> operands;
+  for (const DerivedWord& derived : dialect.derived) {
+    if (derived.word != word) continue;
+    operands.insert(derived.product.begin(), derived.product.end());
+    operands.insert(derived.over.begin(), derived.over.end());
+  }
+  return operands;
+}
+
 // The word, of those that an unknown one follows from, of which something was said that nobody can
-// read; empty: there is none. A word is asked for at most once in a chain.
+// read; empty: there is none. `seen`: words that were looked at.
 std::string open_word_of(const Dialect& dialect, const std::string& word, const Imported& imported,
                          std::set<std::string>& seen) {
   if (imported.words.contains(word) || !seen.insert(word).second) return "";
   if (imported.unclear.contains(word)) return word;
-  for (const DerivedWord& derived : dialect.derived) {
-    if (derived.word != word) continue;
-    for (const std::vector<std::string>* of : {&derived.product, &derived.over}) {
-      for (const std::string& operand : *of) {
-        if (auto open = open_word_of(dialect, operand, imported, seen); !open.empty()) return open;
-      }
-    }
+  for (const std::string& operand : operands_of(dialect, word)) {
+    std::string open = open_word_of(dialect, operand, imported, seen);
+    if (!open.empty()) return open;
   }
   return "";
 }
@@ -210,16 +217,16 @@ void add_placement(const Dialect& dialect, Imported& imported) {
     imported.missing.push_back({"a placement", "--placement TEXT"});
     return;
   }
-  std::string unsaid, open;
+  std::string unsaid;
   const std::string placement = placement_of(dialect, imported.words, unsaid);
+  std::set<std::string> seen;
+  const std::string open = open_word_of(dialect, unsaid, imported, seen);
   if (!placement.empty()) {
     imported.job["placement"] = placement;
   } else if (unsaid.empty()) {
     const DialectAxis& axis = dialect.axes.back();  // one device
     imported.job["placement"] = axis.name + "=1:" + terms_of(axis, imported.words);
-  } else if (std::set<std::string> seen;
-             imported.words.contains("world-size") &&
-             !(open = open_word_of(dialect, unsaid, imported, seen)).empty()) {
+  } else if (!open.empty() && imported.words.contains("world-size")) {
     imported.missing.push_back({"the degree '" + open + "'", "--set " + open + "=N"});
   } else if (imported.words.contains("world-size")) {
     imported.missing.push_back({"degrees that divide " + imported.words.at("world-size") +

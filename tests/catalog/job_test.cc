@@ -207,7 +207,7 @@ TEST(LoadJobTest, WrongWordsAreExplained) {
   EXPECT_NE(with(&JobRequest::placement, "dp=8:zero4").find("did you mean"), std::string::npos);
   EXPECT_EQ(with(&JobRequest::recompute, "ful"),
             "--recompute: 'ful' is no way of recomputation; expected none, full, selective, "
-            "selective=MODULE,..., every=N or first=N; did you mean 'full'?");
+            "selective=MODULE,..., every=N, first=N or uniform=N; did you mean 'full'?");
   EXPECT_EQ(with(&JobRequest::recompute, "every=0").substr(0, 41),
             "--recompute: 'every=0' has no valid count");
   EXPECT_EQ(with(&JobRequest::recompute, "first=33"), "no error") << "70B has no known blocks";
@@ -260,6 +260,7 @@ TEST(ParseRecomputeTest, EveryForm) {
   const auto parse = [](const char* text) { return parse_recompute(text, "x"); };
   EXPECT_EQ(parse("none"), Recompute{});
   EXPECT_EQ(parse("every=2"), (Recompute{.kind = Recompute::Kind::every, .count = 2}));
+  EXPECT_EQ(parse("uniform=4"), (Recompute{.kind = Recompute::Kind::uniform, .count = 4}));
   EXPECT_EQ(parse("first=10"), (Recompute{.kind = Recompute::Kind::first, .count = 10}));
   EXPECT_EQ(parse("selective"), parse("selective=core_attn"));
   EXPECT_EQ(parse("selective=moe_act,shared_experts,mla_up_proj").modules,

@@ -75,6 +75,17 @@ TEST(UniformRecomputeTest, OneAtATimeIsFull) {
   EXPECT_EQ(parse_recompute("uniform=1", "--recompute"), parse_recompute("full", "--recompute"));
 }
 
+TEST(UniformRecomputeTest, MoreBlocksThanTheModelHasAreRefused) {
+  try {
+    derived("uniform=13");
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "--recompute: 'uniform=13' makes more blocks again at a time than the model has; "
+              "expected uniform=1 to uniform=12");
+  }
+}
+
 TEST(UniformRecomputeTest, GatheredParametersAreRefused) {
   try {
     derived("uniform=2", "dp=4:zero3");
