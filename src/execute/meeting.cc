@@ -66,6 +66,29 @@ void flip_a_bit(Real& x) {
   x = x == 0 ? Real{1} : x * Real{2};  // a bit of the exponent
 }
 
+/// Canonical numbers rest as they are.
+void round_to(Dtype, Number&) {}
+template <class Real>
+void round_to(Dtype format, Real& x) {
+  x = static_cast<Real>(rounded_to(format, static_cast<double>(x)));
+}
+
+/// Adds what one more member gives, or keeps the larger. False: out of range.
+template <class Stored>
+bool combine(const Parcel<Stored>& one, Combine how, Parcel<Stored>& all) {
+  ensure(one.numbers.size() == all.numbers.size(), "all members give as much");
+  bool fits = true;
+  for (std::size_t e = 0; e < all.numbers.size(); ++e) {
+    all.levels[e] = std::max(all.levels[e], one.levels[e]);
+    if (how == Combine::sum) {
+      fits = add_to(all.numbers[e], one.numbers[e]) && fits;
+    } else if (all.numbers[e] < one.numbers[e]) {
+      all.numbers[e] = one.numbers[e];
+    }
+  }
+  return fits;
+}
+
 bool goes_round(InstructionKind kind) {
   return kind == InstructionKind::all_gather || kind == InstructionKind::broadcast;
 }
@@ -94,13 +117,7 @@ void store(RankMemory<Numbers>& memory, const Stretches& to,
       auto& number = memory.numbers.numbers[at(a)];
       number = parcel.numbers[next];
       memory.numbers.levels[at(a)] = parcel.levels[next];
-      if constexpr (!std::is_same_v<typename Numbers::Stored, Number>) {
-        using Real = typename Numbers::Stored;
-        if (memory.rounds) {
-          number =
-              static_cast<Real>(rounded_to(memory.formats[at(a)], static_cast<double>(number)));
-        }
-      }
+      if (memory.rounds) round_to(memory.formats[at(a)], number);
     }
   }
   ensure(next == parcel.numbers.size(), "all that comes is taken");
@@ -336,16 +353,8 @@ std::optional<Parcel<typename Numbers::Stored>> Meeting<Numbers>::combined() con
   out.levels.resize(out.numbers.size());
   bool fits = true;
   for (std::size_t k = 0; k < size(); ++k) {
-    const Parcel<Stored>& one = *came_[k];
-    ensure(one.numbers.size() == out.numbers.size(), "all members give as much");
-    for (std::size_t e = 0; e < out.numbers.size(); ++e) {
-      out.levels[e] = std::max(out.levels[e], one.levels[e]);
-      if (k == 0 || plan_.what->op == Combine::sum) {
-        fits = add_to(out.numbers[e], one.numbers[e]) && fits;
-      } else if (out.numbers[e] < one.numbers[e]) {
-        out.numbers[e] = one.numbers[e];
-      }
-    }
+    const Combine how = k == 0 ? Combine::sum : plan_.what->op;
+    fits = combine(*came_[k], how, out) && fits;
   }
   if (!fits) return std::nullopt;
   return out;

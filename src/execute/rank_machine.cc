@@ -233,18 +233,21 @@ Progress RankMachine<Numbers>::receive(Task& task, Communicator& communicator) {
   return Progress::done;
 }
 
-/// What `alloc` and `free` leave in a buffer.
+/// What `alloc` and `free` leave in buffers.
 template <class Numbers>
 void RankMachine<Numbers>::forget(const ranks::ListedInstruction& one) {
   for (const auto* refs : {&one.inputs, &one.outputs}) {
-    for (const ranks::ListedRef& ref : *refs) {
-      const ranks::BufferView view = image_.view(ref);
-      const std::size_t first = at(image_.address(ref) + view.offset);
-      for (std::size_t a = first; a < first + at(view.size); ++a) {
-        poison(a, memory_.numbers.numbers[a]);
-        memory_.numbers.levels[a] = 0;
-      }
-    }
+    for (const ranks::ListedRef& ref : *refs) forget(ref);
+  }
+}
+
+template <class Numbers>
+void RankMachine<Numbers>::forget(const ranks::ListedRef& ref) {
+  const ranks::BufferView view = image_.view(ref);
+  const std::size_t first = at(image_.address(ref) + view.offset);
+  for (std::size_t a = first; a < first + at(view.size); ++a) {
+    poison(a, memory_.numbers.numbers[a]);
+    memory_.numbers.levels[a] = 0;
   }
 }
 

@@ -81,6 +81,7 @@ class RankMachine {
   Progress receive(Task& task, Communicator& communicator);
   MeetingPlan plan_of(const Task& task) const;
   void forget(const ranks::ListedInstruction& one);
+  void forget(const ranks::ListedRef& ref);
   void begin_faults();
   Queue& queue(Stream stream) { return queues_[static_cast<std::size_t>(stream)]; }
 

@@ -45,30 +45,30 @@ bool RingCommunicator::take_in() {
 
 /// All that one end has written. Gives whether there was something.
 bool RingCommunicator::take_in(int from) {
-  Incoming& one = incoming_[at(from)];
   bool some = false;
-  while (true) {
-    if (one.head_bytes < sizeof(Head)) {
-      auto* head = reinterpret_cast<std::byte*>(&one.head);
-      const std::size_t n =
-          rings_.read(from, own_, head + one.head_bytes, sizeof(Head) - one.head_bytes);
-      if (n == 0) return some;
-      some = true;
-      one.head_bytes += n;
-      if (one.head_bytes < sizeof(Head)) continue;
-      one.bytes.resize(one.head.size);
-    }
-    if (one.come < one.bytes.size()) {
-      const std::size_t n =
-          rings_.read(from, own_, one.bytes.data() + one.come, one.bytes.size() - one.come);
-      if (n == 0) return some;
-      some = true;
-      one.come += n;
-      if (one.come < one.bytes.size()) continue;
-    }
+  while (take_more(from, some)) {
+    Incoming& one = incoming_[at(from)];
     come_.emplace(std::pair(from, one.head.label), std::move(one.bytes));
     one = {};
   }
+  return some;
+}
+
+/// Goes on with the message that comes in. Gives whether it is whole; `some`: there was some of it.
+bool RingCommunicator::take_more(int from, bool& some) {
+  Incoming& one = incoming_[at(from)];
+  const auto fill = [&](std::byte* bytes, std::size_t size, std::size_t& come) {
+    while (come < size) {
+      const std::size_t n = rings_.read(from, own_, bytes + come, size - come);
+      if (n == 0) return false;
+      some = true;
+      come += n;
+    }
+    return true;
+  };
+  if (!fill(reinterpret_cast<std::byte*>(&one.head), sizeof(Head), one.head_bytes)) return false;
+  one.bytes.resize(one.head.size);
+  return fill(one.bytes.data(), one.bytes.size(), one.come);
 }
 
 void RingCommunicator::transmit(int to, const Label& label, Bytes bytes) {

@@ -37,6 +37,7 @@ class RingCommunicator : public Communicator {
   };
   bool take_in();
   bool take_in(int from);
+  bool take_more(int from, bool& some);
   void write(int to, const std::byte* bytes, std::size_t size);
 
   int own_;

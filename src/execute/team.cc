@@ -1,6 +1,7 @@
 #include "execute/team.h"
 
 #include <algorithm>
+#include <array>
 
 #include "ranks/numbers.h"
 #include "units/at.h"
@@ -70,26 +71,51 @@ void save(const RankMachine<Numbers>& rank, const RankPlace& place, Memory<Numbe
   std::copy_n(own.levels.begin(), place.size, all.levels.begin() + place.first);
 }
 
+namespace {
+
+/// What a queue did, by its place among all.
+struct Advance {
+  Progress progress = Progress::none;
+  std::size_t place = 0;
+  int instruction = -1;
+};
+
+/// One instruction of the first queue that can go on.
+template <class Numbers>
+Advance advance_first(RankMachine<Numbers>& rank, const std::array<Stream, kStreamCount>& queues,
+                      Communicator& communicator) {
+  Advance one;
+  for (; one.place < queues.size(); ++one.place) {
+    one.instruction = rank.next_of(queues[one.place]);
+    one.progress = rank.advance(queues[one.place], communicator);
+    if (one.progress != Progress::none) break;
+  }
+  return one;
+}
+
+std::array<Stream, kStreamCount> streams_of(const DrawnOrder& drawn) {
+  std::array<Stream, kStreamCount> streams{};
+  for (std::size_t k = 0; k < streams.size(); ++k) streams[k] = drawn.queues()[k].stream;
+  return streams;
+}
+
+}  // namespace
+
 template <class Numbers>
 std::optional<std::string> run_alone(RankMachine<Numbers>& rank, int step, const QueueOrder& order,
                                      Communicator& communicator) {
   rank.begin_step(step);
   const bool is_drawn = order.kind == QueueOrder::Kind::seeded;
-  const auto queues = queues_in_order(order.kind);
   DrawnOrder drawn(ranks::mixed(order.seed + static_cast<std::uint64_t>(rank.rank())), 1);
   drawn.begin_step(rank.left());
   while (!rank.is_done()) {
-    Progress progress = Progress::none;
-    for (std::size_t k = 0; k < queues.size() && progress == Progress::none; ++k) {
-      const Stream stream = is_drawn ? drawn.queues()[k].stream : queues[k];
-      const int instruction = rank.next_of(stream);
-      progress = rank.advance(stream, communicator);
-      if (progress == Progress::out_of_range) {
-        return out_of_range_text(step, rank.rank(), instruction);
-      }
-      if (progress == Progress::done) drawn.went_on(k);
+    const auto queues = is_drawn ? streams_of(drawn) : queues_in_order(order.kind);
+    const Advance one = advance_first(rank, queues, communicator);
+    if (one.progress == Progress::out_of_range) {
+      return out_of_range_text(step, rank.rank(), one.instruction);
     }
-    if (progress == Progress::none) communicator.wait();
+    if (one.progress == Progress::done) drawn.went_on(one.place);
+    if (one.progress == Progress::none) communicator.wait();
   }
   return std::nullopt;
 }
