@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "catalog/memory.h"
 #include "interop/export.h"
 
 namespace placet {
@@ -152,7 +153,8 @@ void expect_same_after_reading(const Catalog& catalog, const JobRequest& job,
 }  // namespace
 
 void round_trips(unsigned jobs) {
-  const Catalog catalog = find_catalog();
+  Catalog catalog = find_catalog();
+  catalog.memory = std::make_shared<CatalogMemory>();
   Dice dice(7);
   for (const Sayable& dialect : sayable()) {
     for (unsigned i = 0; i < jobs; ++i) {
