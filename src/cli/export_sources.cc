@@ -53,8 +53,8 @@ Words given_in(const SourceWords& words) {
 
 }  // namespace
 
-std::optional<Origin> origin_of(const Catalog& catalog, const JobFlags& flags,
-                                const std::string& dialect) {
+std::optional<Original> origin_of(const Catalog& catalog, const JobFlags& flags,
+                                  const std::string& dialect) {
   if (flags.from.empty()) return std::nullopt;
   const Imported alone = imported_of(catalog, words_alone(flags));
   const auto own = std::ranges::find(alone.dialects, dialect);
@@ -64,11 +64,11 @@ std::optional<Origin> origin_of(const Catalog& catalog, const JobFlags& flags,
   const Imported said = imported_of(catalog, words);
   job_text(said);  // refuses what is no job yet, with the flags that complete it
   const ConfigurationText read = read_source_text(flags.from[at]);
-  Origin origin{.source = parse_source(read.text, read.form, flags.from[at]),
-                .text = read.text,
-                .others = {},
-                .given = given_in(words),
-                .said = request_of_words(said.job, flags.from[at])};
+  Original origin{.source = parse_source(read.text, read.form, flags.from[at]),
+                  .text = read.text,
+                  .others = {},
+                  .given = given_in(words),
+                  .said = request_of_words(said.job, flags.from[at])};
   origin.said.cluster = flags.cluster.empty() ? origin.said.cluster : flags.cluster;
   for (std::size_t i = 0; i < flags.from.size(); ++i) {
     if (i != at) origin.others.push_back(read_source(flags.from[i]));

@@ -10,7 +10,7 @@ namespace placet {
 
 /// The source that is written again: the first of --from that is of the dialect, with the job that
 /// the sources say by themselves. None: there is none of that dialect, and the job is written anew.
-std::optional<Origin> origin_of(const Catalog& catalog, const JobFlags& flags,
-                                const std::string& dialect);
+std::optional<Original> origin_of(const Catalog& catalog, const JobFlags& flags,
+                                  const std::string& dialect);
 
 }  // namespace placet

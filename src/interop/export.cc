@@ -163,8 +163,8 @@ std::vector<ExportedFile> written_files(const Pen& pen, Words words) {
   }
   words["file"] = pen.writing.file;
   std::vector<ExportedFile> files = launch_files(pen.writing, words);
-  files.insert(files.begin(), {.name = pen.writing.file,
-                               .text = configuration_text(pen.dialect->form, settings)});
+  files.insert(files.begin(),
+               {.name = pen.writing.file, .text = configuration_text(pen.dialect->form, settings)});
   return files;
 }
 
@@ -196,6 +196,13 @@ Words beside_of(const Writing& writing, const Words& words) {
   return beside;
 }
 
+void leave_out_said(const Imported& alone, Words& beside) {
+  std::erase_if(beside, [&](const auto& word) {
+    const auto found = alone.job.find(word.first);
+    return found != alone.job.end() && found->second == word.second;
+  });
+}
+
 Pen pen_of(const Catalog& catalog, const std::string& name) {
   return remembered<Pen>(catalog, "pen " + name, [&]() -> Pen {
     const Document document = document_of(catalog, name);
@@ -216,26 +223,16 @@ Words words_for(const Catalog& catalog, const JobRequest& request, const Writing
 
 namespace {
 
-// Words that the engine may take from elsewhere are not said elsewhere where the file says them.
-void leave_out_said(const Catalog& catalog, const Pen& pen, const std::string& world,
-                    Exported& exported) {
-  if (exported.beside.empty()) return;
-  const Imported alone = read_back(catalog, exported.files.front(), *pen.dialect, {}, world);
-  std::erase_if(exported.beside, [&](const auto& word) {
-    const auto found = alone.job.find(word.first);
-    return found != alone.job.end() && found->second == word.second;
-  });
-}
-
 // Writes the job of a request; gives what the files say of it when they are read again.
 Imported write_job(const Catalog& catalog, const JobRequest& request, const Pen& pen,
                    Exported& exported) {
   const Words words = words_for(catalog, request, pen.writing);
   exported.beside = beside_of(pen.writing, words);
   exported.files = written_files(pen, words);
-  leave_out_said(catalog, pen, words.at("world-size"), exported);
-  Imported back = read_back(catalog, exported.files.front(), *pen.dialect, exported.beside,
-                            words.at("world-size"));
+  const ExportedFile& file = exported.files.front();
+  const std::string& world = words.at("world-size");
+  leave_out_said(read_back(catalog, file, *pen.dialect, {}, world), exported.beside);
+  Imported back = read_back(catalog, file, *pen.dialect, exported.beside, world);
   exported.unsaid = missing_of(back);
   return back;
 }
@@ -255,10 +252,8 @@ std::string writable_name(const Catalog& catalog, const std::string& name) {
 }
 
 Exported export_job(const Catalog& catalog, const JobRequest& request, const std::string& name) {
-  Exported exported{.dialect = writable_name(catalog, name),
-                    .files = {},
-                    .beside = {},
-                    .unsaid = {}};
+  Exported exported{
+      .dialect = writable_name(catalog, name), .files = {}, .beside = {}, .unsaid = {}};
   const Pen pen = pen_of(catalog, exported.dialect);
   JobRequest meant = request;
   if (!meant.engine) {

@@ -25,8 +25,8 @@ struct Exported {
   std::vector<JobDifference> unsaid;
 };
 
-/// A configuration that a job was read from, of the dialect in which the job is to be written again.
-struct Origin {
+/// A configuration that a job was read from, of the dialect in which it is to be written again.
+struct Original {
   Source source;
   std::string text;
   std::vector<Source> others;  // read beside it, which are not written
@@ -49,7 +49,7 @@ Exported export_job(const Catalog& catalog, const JobRequest& request, const std
 /// The same over the configuration that the job was read from: what the request says differently is
 /// changed in its text, and all else of it stays, whatever the dialect knows of it. Throws
 /// InputError, as above, and where a change cannot be made in place.
-Exported export_over(const Catalog& catalog, const JobRequest& request, const Origin& origin,
+Exported export_over(const Catalog& catalog, const JobRequest& request, const Original& origin,
                      const std::string& dialect);
 
 }  // namespace placet

@@ -49,7 +49,7 @@ std::string value_in(const Dialect& dialect, const Setting& written, const std::
 struct Overlay {
   const Catalog& catalog;
   const JobRequest& request;
-  const Origin& origin;
+  const Original& origin;
   const Pen& pen;
   Words before, after;
 };
@@ -143,6 +143,11 @@ void write_over(const Overlay& over, const std::vector<KeyChange>& changes, Expo
   const Source changed = parse_source(text, over.origin.source.form, over.origin.source.file);
   exported.files = files_over(over, changed, text);
   const Imported back = read_over(over, changed, exported);
+  leave_out_said(
+      import_sources(over.catalog, {.sources = {changed},
+                                    .dialect = exported.dialect,
+                                    .given = {{"world-size", over.after.at("world-size")}}}),
+      exported.beside);
   JobRequest again = request_of_words(back.job, exported.dialect);
   again.cluster = over.request.cluster;
   exported.unsaid =
@@ -151,7 +156,7 @@ void write_over(const Overlay& over, const std::vector<KeyChange>& changes, Expo
 
 }  // namespace
 
-Exported export_over(const Catalog& catalog, const JobRequest& request, const Origin& origin,
+Exported export_over(const Catalog& catalog, const JobRequest& request, const Original& origin,
                      const std::string& name) {
   Exported exported{
       .dialect = writable_name(catalog, name), .files = {}, .beside = {}, .unsaid = {}};

@@ -30,7 +30,7 @@ struct Writing {
   std::vector<WrittenKey> keys;      // in the order of the file
   std::vector<WrittenFile> files;
   std::vector<std::string> beside;  // words of the job that the engine takes from elsewhere
-  std::string launcher;  // the dialect whose options are the launcher's; empty: none are written
+  std::string launcher;    // the dialect whose options are the launcher's; empty: none are written
   std::string model_file;  // name of the model's own configuration; empty: the engine reads none
 };
 
@@ -58,6 +58,9 @@ std::vector<ExportedFile> launch_files(const Writing& writing, const Words& word
 
 /// Those of the words that the engine takes from elsewhere.
 Words beside_of(const Writing& writing, const Words& words);
+
+/// Leaves out of words that are said elsewhere those that a file alone says alike.
+void leave_out_said(const Imported& alone, Words& beside);
 
 /// The model's own configuration, where the engine reads one and the request's model has one.
 std::vector<ExportedFile> model_files(const Catalog& catalog, const JobRequest& request,

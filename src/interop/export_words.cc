@@ -14,7 +14,7 @@ void put_count(Words& words, const char* word, std::int64_t count) {
   if (count > 0) words[word] = std::to_string(count);
 }
 
-// What an axis is to dense tensors and to experts: samples of the former may be cut beside the latter.
+// What an axis is to experts where it cuts them, or else to dense tensors.
 Cut cut_of(const AxisPlacement& axis) {
   const bool cuts_experts = std::ranges::any_of(
       axis.overrides, [](const Override& own) { return own.how.cut == Cut::expert; });
@@ -38,7 +38,7 @@ std::string name_of_cut(const AxisPlacement& axis, bool holds_replicas) {
 }
 
 // The name that dialects know an axis by, whatever its own: that of what it cuts. Of two axes that
-// cut samples the outer one holds replicas. A further axis with a cut that another has keeps its own.
+// cut samples the outer one holds replicas. A further axis with the same cut keeps its own name.
 std::map<std::string, std::string> known_names(const Placement& placement) {
   std::map<std::string, std::string> names;
   std::set<std::string> taken;

@@ -81,8 +81,8 @@ std::optional<std::string> value_of(const DerivedWord& derived, const Words& wor
   const auto more = sum_of(derived.plus, words);
   const auto less = sum_of(derived.minus, words);
   if (!above || !below || !more || !less) return std::nullopt;
-  const long long whole = checked_add(
-      above->value, checked_multiply(*more, above->over, derived.word), derived.word);
+  const long long whole =
+      checked_add(above->value, checked_multiply(*more, above->over, derived.word), derived.word);
   const long long sum = checked_multiply(whole, below->over, derived.word);
   const long long over = checked_multiply(above->over, below->value, derived.word);
   if (derived.is_decimal && *less == 0) return decimal_of(sum, over);

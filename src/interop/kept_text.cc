@@ -51,8 +51,7 @@ const Setting* child_of(const Source& source, const std::string& parent) {
     return is_child(setting.path, parent) && !setting.value.starts_with('[') &&
            !setting.value.starts_with('{');
   };
-  const auto found =
-      std::find_if(source.settings.rbegin(), source.settings.rend(), is_plain_child);
+  const auto found = std::find_if(source.settings.rbegin(), source.settings.rend(), is_plain_child);
   return found == source.settings.rend() ? nullptr : &*found;
 }
 

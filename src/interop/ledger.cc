@@ -103,8 +103,7 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
   line.said = *value;
   imported.unclear.erase(meaning.word);
   if (meaning.kind == ValueKind::stages) {
-    imported.words[meaning.word + "-count"] =
-        std::to_string(std::ranges::count(*value, ',') + 1);
+    imported.words[meaning.word + "-count"] = std::to_string(std::ranges::count(*value, ',') + 1);
   }
   const auto [said, is_new] = imported.words.emplace(meaning.word, *value);
   // The branches of a script say one thing in two ways: rules may ask for that.

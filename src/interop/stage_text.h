@@ -11,8 +11,8 @@ namespace placet {
 /// or it holds more than 10,000 letters.
 std::optional<std::string> blocks_of_stages(const std::string& text);
 
-/// Such a text for the blocks of each stage, "3,2,1": "Et*3|t*2|t*1L", with the embedding (E) on the
-/// first and the output (L) on the last.
+/// Such a text for the blocks of each stage, "3,2,1": "Et*3|t*2|t*1L", with the embedding (E) on
+/// the first and the output (L) on the last.
 std::string stages_of_blocks(const std::string& blocks);
 
 }  // namespace placet

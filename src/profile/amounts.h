@@ -113,10 +113,10 @@ struct When {
   std::optional<bool> states_stages;     // the placement states the blocks of each stage
   std::optional<State> offloads;         // some of this state is moved to host memory ...
   bool partly = false;                   // ... and some of it stays
-  std::optional<bool> divides_checkpoints;   // kept unit inputs rest in parts
-  std::optional<bool> exchanges_heads;       // attention over the sequence exchanges heads
-  std::vector<std::string> schedule_beyond;  // stages work in an order not in this list
-  std::vector<std::string> exchange_beyond;  // a divided sequence's exchange is not in this list
+  std::optional<bool> divides_checkpoints;      // kept unit inputs rest in parts
+  std::optional<bool> exchanges_heads;          // attention over the sequence exchanges heads
+  std::vector<std::string> schedule_beyond;     // stages work in an order not in this list
+  std::vector<std::string> exchange_beyond;     // a divided sequence's exchange is not in this list
   std::vector<RecomputeKind> recompute_beyond;  // what is recomputed is of none of these kinds
   std::vector<Keep> keeps;  // parameters that are gathered for use are kept so long on some axis
   std::optional<CutsInOrder> order;

@@ -205,9 +205,8 @@ bool recomputation_holds(const When& when, const Job& job) {
   if (when.recomputes && *when.recomputes != whole) return false;
   const bool some = whole || job.recompute.kind != Recompute::Kind::none;
   if (when.recomputes_some && *when.recomputes_some != some) return false;
-  const bool known = std::ranges::any_of(when.recompute_beyond, [&](RecomputeKind kind) {
-    return is_of_kind(job.recompute, kind);
-  });
+  const bool known = std::ranges::any_of(
+      when.recompute_beyond, [&](RecomputeKind kind) { return is_of_kind(job.recompute, kind); });
   return when.recompute_beyond.empty() || !known;
 }
 
@@ -449,8 +448,7 @@ JobParts parts_asked(const When& when) {
        &When::last_stage);
   take(JobPart::exchange, &When::exchanges_heads, &When::exchange_beyond);
   // Whole units are recomputed by the mode of their activations too.
-  take(JobPart::recomputation, &When::recomputes, &When::recomputes_some,
-       &When::recompute_beyond);
+  take(JobPart::recomputation, &When::recomputes, &When::recomputes_some, &When::recompute_beyond);
   if (when.compares) parts |= parts_of(*when.compares);
   known.compares = when.compares;
   return known == when ? parts : kAllParts;

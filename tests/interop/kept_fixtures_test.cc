@@ -25,8 +25,10 @@ Catalog quick_catalog() {
 
 // What stands elsewhere when a file of these is used.
 Words facts_for(const Imported& alone) {
-  const Words all = {{"model", "llama-3.1-8b"}, {"seq", "4096"},
-                     {"global-batch", "128"},   {"micro-batch", "1"},
+  const Words all = {{"model", "llama-3.1-8b"},
+                     {"seq", "4096"},
+                     {"global-batch", "128"},
+                     {"micro-batch", "1"},
                      {"placement", "dp=64:ddp"}};
   Words given;
   for (const MissingFact& fact : alone.missing) {
@@ -38,7 +40,7 @@ Words facts_for(const Imported& alone) {
 }
 
 struct Fixture {
-  Origin origin;
+  Original origin;
   std::string dialect;
 };
 
@@ -46,12 +48,11 @@ struct Fixture {
 std::optional<Fixture> fixture_of(const Catalog& catalog, const fs::path& file,
                                   const std::vector<std::string>& writable) {
   Fixture fixture;
-  Origin& origin = fixture.origin;
+  Original& origin = fixture.origin;
   const ConfigurationText read = read_source_text(file);
   origin.text = read.text;
   origin.source = parse_source(read.text, read.form, file.string());
-  ImportRequest request{
-      .sources = {origin.source}, .dialect = {}, .given = {{"world-size", "64"}}};
+  ImportRequest request{.sources = {origin.source}, .dialect = {}, .given = {{"world-size", "64"}}};
   const Imported alone = import_sources(catalog, request);
   fixture.dialect = alone.dialects.front();
   if (std::ranges::count(writable, fixture.dialect) == 0) return std::nullopt;
@@ -71,7 +72,7 @@ std::map<std::string, std::multiset<std::string>> values_in(const Source& source
 }
 
 // Keys of the source that the written file lacks, or has with another value.
-std::set<std::string> changed_keys(const Origin& origin, const Exported& exported) {
+std::set<std::string> changed_keys(const Original& origin, const Exported& exported) {
   const ExportedFile& file = exported.files.front();
   const auto after = values_in(parse_source(file.text, origin.source.form, file.name));
   std::set<std::string> changed;
@@ -126,15 +127,13 @@ TEST(KeptFixturesTest, AChangeLeavesAllOtherKeysAsTheyAre) {
         meant.clip = 0.25;
         meant.global_batch = fixture.origin.said.global_batch.value_or(64) * 2;
         try {
-          const Exported exported =
-              export_over(catalog, meant, fixture.origin, fixture.dialect);
+          const Exported exported = export_over(catalog, meant, fixture.origin, fixture.dialect);
           for (const JobDifference& word : exported.unsaid) {
             ADD_FAILURE() << name << ": " << word.word << " " << word.one << " " << word.other;
           }
           EXPECT_LE(changed_keys(fixture.origin, exported).size(), 4U) << name;
         } catch (const InputError& error) {
-          EXPECT_NE(std::string(error.what()).find("cannot be changed in place"),
-                    std::string::npos)
+          EXPECT_NE(std::string(error.what()).find("cannot be changed in place"), std::string::npos)
               << name << ": " << error.what();
           ++refused;
         }
