@@ -86,6 +86,40 @@ void read_axes(const Reader& reader, When& when) {
   }
 }
 
+// The names under a key; none without it.
+std::vector<std::string> read_names(const Reader& reader, std::string_view key,
+                                    const char* allowed) {
+  std::vector<std::string> names;
+  const auto list = reader.find(key);
+  if (!list) return names;
+  for (const Reader& name : list->items()) names.push_back(name.text());
+  if (names.empty()) list->fail("names none", allowed);
+  return names;
+}
+
+// What is kept, in which order axes stand, and what is recomputed.
+void read_choices(const Reader& reader, When& when) {
+  static const std::vector<std::string> kinds = {"none", "full",    "every", "first",
+                                                 "core", "modules", "policy"};
+  static const std::vector<std::string> times = {"none", "backward", "step"};
+  if (const auto list = reader.find("recompute_beyond")) {
+    for (const Reader& kind : list->items()) {
+      when.recompute_beyond.push_back(static_cast<RecomputeKind>(kind.one_of(kinds)));
+    }
+    if (when.recompute_beyond.empty()) list->fail("names none", list_words(kinds));
+  }
+  if (const auto list = reader.find("keeps")) {
+    for (const Reader& time : list->items()) {
+      when.keeps.push_back(static_cast<Keep>(time.one_of(times)));
+    }
+    if (when.keeps.empty()) list->fail("names none", list_words(times));
+  }
+  if (const auto order = reader.find("order")) {
+    order->allow({"outer", "inner"});
+    when.order = {.outer = read_cut(order->at("outer")), .inner = read_cut(order->at("inner"))};
+  }
+}
+
 // The part that asks what else a placement says than cuts and modes.
 void read_placement(const Reader& reader, When& when) {
   when.states_stages = read_flag(reader, "states_stages");
@@ -98,17 +132,9 @@ void read_placement(const Reader& reader, When& when) {
   }
   when.partly = read_flag(reader, "partly").value_or(false);
   if (when.partly) reader.at("offloads");
-  if (const auto schedules = reader.find("schedule_beyond")) {
-    for (const Reader& schedule : schedules->items()) {
-      when.schedule_beyond.push_back(schedule.text());
-    }
-    if (when.schedule_beyond.empty()) schedules->fail("names none", "names of schedules");
-  }
-}
-
-void read_optimizers(const Reader& names, When& when) {
-  for (const Reader& name : names.items()) when.optimizers.push_back(name.text());
-  if (when.optimizers.empty()) names.fail("names none", "names of optimizers");
+  when.schedule_beyond = read_names(reader, "schedule_beyond", "names of schedules");
+  when.exchange_beyond = read_names(reader, "exchange_beyond", "names of exchanges of attention");
+  read_choices(reader, when);
 }
 
 void read_scopes(const Reader& scopes, When& when) {
@@ -148,6 +174,10 @@ When read_when(const Reader& reader) {
                 "divides_checkpoints",
                 "exchanges_heads",
                 "schedule_beyond",
+                "exchange_beyond",
+                "recompute_beyond",
+                "keeps",
+                "order",
                 "optimizers"});
   if (reader.json().empty()) reader.fail("says nothing", "at least one condition");
   When when;
@@ -162,7 +192,7 @@ When read_when(const Reader& reader) {
   when.clips = read_flag(reader, "clips");
   when.drops_tokens = read_flag(reader, "drops_tokens");
   if (const auto scopes = reader.find("balance_loss")) read_scopes(*scopes, when);
-  if (const auto names = reader.find("optimizers")) read_optimizers(*names, when);
+  when.optimizers = read_names(reader, "optimizers", "names of optimizers");
   when.scales_loss = read_flag(reader, "scales_loss");
   when.has_experts = read_flag(reader, "has_experts");
   when.shares_embedding = read_flag(reader, "shares_embedding");

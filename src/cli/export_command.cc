@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/data_flag.h"
 #include "cli/export_files.h"
+#include "cli/export_sources.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
 #include "interop/export.h"
@@ -23,7 +24,10 @@ struct ExportCall {
 
 int export_files(const ExportCall& call, const JobRequest& request) {
   require_one_placement(call.flags);
-  const Exported exported = export_job(called_catalog(), request, call.dialect);
+  const Catalog catalog = called_catalog();
+  const auto origin = origin_of(catalog, call.flags, writable_name(catalog, call.dialect));
+  const Exported exported = origin ? export_over(catalog, request, *origin, call.dialect)
+                                   : export_job(catalog, request, call.dialect);
   if (exported.unsaid.empty() && !call.folder.empty()) write_exported(exported, call.folder, "-o");
   print(call.json ? exported_json(exported) : exported_text(exported));
   return exported.unsaid.empty() ? kGood : kBad;

@@ -33,7 +33,7 @@ std::string text_at(const Reader& object, const char* key) {
   return value->is_text() ? value->text() : value->print();
 }
 
-const std::array<std::string, 4> kKinds = {"text", "whole", "flag", "file"};
+const std::array<std::string, 5> kKinds = {"text", "whole", "flag", "file", "stages"};
 
 // "word" alone, or an object that says more.
 KeyMeaning read_word_key(const Reader& value) {
@@ -100,7 +100,8 @@ void read_keys(const Reader& object, Dialect& dialect) {
 }  // namespace
 
 DerivedWord read_derived(const Reader& object) {
-  object.allow({"word", "when", "product", "plus", "over", "minus", "text", "replaces", "rounds"});
+  object.allow({"word", "when", "product", "plus", "over", "minus", "text", "replaces", "rounds",
+                "decimal"});
   DerivedWord derived{.word = object.at("word").text(),
                       .when = conditions_at(object, "when"),
                       .product = texts_at(object, "product"),
@@ -109,9 +110,11 @@ DerivedWord read_derived(const Reader& object) {
                       .minus = texts_at(object, "minus"),
                       .text = {},
                       .replaces = false,
-                      .rounds_down = false};
+                       .rounds_down = false,
+                       .is_decimal = false};
   if (const auto text = object.find("text")) derived.text = text->text();
   if (const auto replaces = object.find("replaces")) derived.replaces = replaces->flag();
+  if (const auto decimal = object.find("decimal")) derived.is_decimal = decimal->flag();
   if (const auto rounds = object.find("rounds")) {
     static const std::array<std::string, 1> kWays = {"down"};
     rounds->one_of(kWays);

@@ -24,7 +24,13 @@ struct WordCondition {
 };
 
 /// What a value of a key is: it is brought to one spelling before it is compared.
-enum class ValueKind { text, whole, flag, file };  // file: a further source
+enum class ValueKind {
+  text,
+  whole,
+  flag,
+  file,   // a further source
+  stages  // blocks of pipeline stages (stage_text.h): "3,2,1"; WORD-count is how many there are
+};
 
 /// What a key of a source means.
 struct KeyMeaning {
@@ -57,6 +63,7 @@ struct DerivedWord {
   std::string text;
   bool replaces = false;     // what a source says
   bool rounds_down = false;  // what does not divide evenly; else it is not known
+  bool is_decimal = false;   // "0.25" where it does not divide evenly
 };
 
 /// An axis of the placement: its degree is a word, its terms are the first that apply.

@@ -4,10 +4,12 @@
 #include <functional>
 
 #include "catalog/meant.h"
+#include "catalog/memory.h"
 #include "catalog/reader.h"
 #include "interop/export_parts.h"
 #include "interop/import_parts.h"
 #include "interop/rule_reader.h"
+#include "interop/stage_text.h"
 #include "units/error.h"
 #include "units/nearest.h"
 
@@ -29,7 +31,7 @@ WrittenKey read_key(const Reader& item) {
 }
 
 Writing read_writing(const Reader& object) {
-  object.allow({"file", "derived", "keys", "files", "beside"});
+  object.allow({"file", "derived", "keys", "files", "beside", "launcher", "model-file"});
   Writing writing;
   if (const auto file = object.find("file")) writing.file = file->text();
   for (const Reader& item : object.at("derived").items()) {
@@ -40,6 +42,8 @@ Writing read_writing(const Reader& object) {
     writing.files.push_back({.name = name, .lines = texts_of(lines)});
   }
   if (const auto beside = object.find("beside")) writing.beside = texts_of(*beside);
+  if (const auto launcher = object.find("launcher")) writing.launcher = launcher->text();
+  if (const auto model = object.find("model-file")) writing.model_file = model->text();
   return writing;
 }
 
@@ -66,26 +70,30 @@ std::string version_of(const std::vector<std::string>& writable, const std::stri
                     .nearest = nearest(name, writable)});
 }
 
-std::optional<std::string> spelling_of(const KeyMeaning& meaning, const std::string& value);
-
-// "a,b" item by item, with blanks between.
-std::optional<std::string> spellings_of(KeyMeaning meaning, const std::string& list) {
+// "a,b" item by item: with blanks between as options, else as a list.
+std::optional<std::string> spellings_of(KeyMeaning meaning, const std::string& list,
+                                        SourceForm form) {
   meaning.each = false;
-  std::string text;
+  std::string words;
+  Json items = Json::array();
   for (std::size_t begin = 0; begin < list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
-    const auto item = spelling_of(meaning, list.substr(begin, end - begin));
+    const auto item = spelling_of(meaning, list.substr(begin, end - begin), form);
     if (!item) return std::nullopt;
-    text += (text.empty() ? "" : " ") + *item;
+    words += (words.empty() ? "" : " ") + *item;
+    items.push_back(*item);
     begin = end + 1;
   }
-  return text;
+  return form == SourceForm::arguments ? words : items.dump();
 }
 
-// The dialect's spelling of a value; none: it has none, and `nearest` is the first that it has.
-std::optional<std::string> spelling_of(const KeyMeaning& meaning, const std::string& value) {
+}  // namespace
+
+std::optional<std::string> spelling_of(const KeyMeaning& meaning, const std::string& value,
+                                       SourceForm form) {
+  if (meaning.kind == ValueKind::stages) return stages_of_blocks(value);
   if (meaning.values.empty()) return value;
-  if (meaning.each) return spellings_of(meaning, value);
+  if (meaning.each) return spellings_of(meaning, value, form);
   const auto any = meaning.values.find("*");
   if (any != meaning.values.end() && any->second == kItself) return value;
   for (const auto& [spelling, said] : meaning.values) {
@@ -93,6 +101,8 @@ std::optional<std::string> spelling_of(const KeyMeaning& meaning, const std::str
   }
   return std::nullopt;
 }
+
+namespace {
 
 std::optional<std::string> value_of(const WrittenKey& key, const Dialect& dialect,
                                     const Words& words) {
@@ -107,18 +117,21 @@ std::optional<std::string> value_of(const WrittenKey& key, const Dialect& dialec
   }
   const auto word = words.find(meaning->word);
   if (word == words.end()) return std::nullopt;
-  return spelling_of(*meaning, word->second);
+  return spelling_of(*meaning, word->second, dialect.form);
 }
 
-std::vector<Setting> settings_of(const Writing& writing, const Dialect& dialect,
-                                 const Words& words) {
+}  // namespace
+
+std::vector<Setting> settings_of(const Pen& pen, const Words& words) {
   std::vector<Setting> settings;
-  for (const WrittenKey& key : writing.keys) {
-    const auto value = value_of(key, dialect, words);
+  for (const WrittenKey& key : pen.writing.keys) {
+    const auto value = value_of(key, *pen.dialect, words);
     if (value) settings.push_back({.path = key.key, .value = *value, .line = 0});
   }
   return settings;
 }
+
+namespace {
 
 // Words that rules of a dialect give a value of their own may stand for nothing: a blank.
 std::string text_of(const WrittenFile& file, const Words& words) {
@@ -129,35 +142,38 @@ std::string text_of(const WrittenFile& file, const Words& words) {
   return text;
 }
 
-struct Written {
-  std::vector<ExportedFile> files;
-  std::vector<SourceForm> forms;
-};
+}  // namespace
 
-Written write(const Writing& writing, const Dialect& dialect, Words words) {
-  const std::vector<Setting> settings = settings_of(writing, dialect, words);
-  Written written;
-  if (writing.file.empty()) {
-    words["arguments"] = arguments_text(settings);
-  } else {
-    words["file"] = writing.file;
-    written.files.push_back({writing.file, configuration_text(dialect.form, settings)});
-    written.forms.push_back(dialect.form);
-  }
+std::vector<ExportedFile> launch_files(const Writing& writing, const Words& words) {
+  std::vector<ExportedFile> files;
   for (const WrittenFile& file : writing.files) {
-    written.files.push_back({file.name, text_of(file, words)});
-    written.forms.push_back(SourceForm::arguments);
+    files.push_back({.name = file.name, .text = text_of(file, words)});
   }
-  return written;
+  return files;
 }
 
-// What a reader of the files takes them to say.
-Imported read_back(const Catalog& catalog, const Written& written, const Dialect& dialect,
+namespace {
+
+// The first of the files says the job.
+std::vector<ExportedFile> written_files(const Pen& pen, Words words) {
+  const std::vector<Setting> settings = settings_of(pen, words);
+  if (pen.writing.file.empty()) {
+    words["arguments"] = arguments_text(settings);
+    return launch_files(pen.writing, words);
+  }
+  words["file"] = pen.writing.file;
+  std::vector<ExportedFile> files = launch_files(pen.writing, words);
+  files.insert(files.begin(),
+               {.name = pen.writing.file, .text = configuration_text(pen.dialect->form, settings)});
+  return files;
+}
+
+// What a reader of a file takes it to say.
+Imported read_back(const Catalog& catalog, const ExportedFile& file, const Dialect& dialect,
                    const Words& beside, const std::string& world) {
   ImportRequest request{.sources = {}, .dialect = dialect.name, .given = beside};
   request.given["world-size"] = world;
-  const ExportedFile& file = written.files.front();
-  request.sources.push_back(parse_source(file.text, written.forms.front(), file.name));
+  request.sources.push_back(parse_source(file.text, dialect.form, file.name));
   return import_sources(catalog, request);
 }
 
@@ -170,6 +186,8 @@ std::vector<JobDifference> missing_of(const Imported& imported) {
   return unsaid;
 }
 
+}  // namespace
+
 Words beside_of(const Writing& writing, const Words& words) {
   Words beside;
   for (const std::string& word : writing.beside) {
@@ -178,16 +196,19 @@ Words beside_of(const Writing& writing, const Words& words) {
   return beside;
 }
 
-// One dialect as it is read and written.
-struct Pen {
-  Dialect dialect;
-  Writing writing;
-};
+void leave_out_said(const Imported& alone, Words& beside) {
+  std::erase_if(beside, [&](const auto& word) {
+    const auto found = alone.job.find(word.first);
+    return found != alone.job.end() && found->second == word.second;
+  });
+}
 
 Pen pen_of(const Catalog& catalog, const std::string& name) {
-  const Document document = document_of(catalog, name);
-  return {.dialect = load_dialect(catalog, name, "--to"),
-          .writing = read_writing(Reader(document).at("export"))};
+  return remembered<Pen>(catalog, "pen " + name, [&]() -> Pen {
+    const Document document = document_of(catalog, name);
+    return {.dialect = shared_dialect(catalog, name, "--to"),
+            .writing = read_writing(Reader(document).at("export"))};
+  });
 }
 
 Words words_for(const Catalog& catalog, const JobRequest& request, const Writing& writing) {
@@ -200,14 +221,18 @@ Words words_for(const Catalog& catalog, const JobRequest& request, const Writing
   return words;
 }
 
+namespace {
+
 // Writes the job of a request; gives what the files say of it when they are read again.
 Imported write_job(const Catalog& catalog, const JobRequest& request, const Pen& pen,
                    Exported& exported) {
   const Words words = words_for(catalog, request, pen.writing);
   exported.beside = beside_of(pen.writing, words);
-  Written written = write(pen.writing, pen.dialect, words);
-  Imported back = read_back(catalog, written, pen.dialect, exported.beside, words.at("world-size"));
-  exported.files = std::move(written.files);
+  exported.files = written_files(pen, words);
+  const ExportedFile& file = exported.files.front();
+  const std::string& world = words.at("world-size");
+  leave_out_said(read_back(catalog, file, *pen.dialect, {}, world), exported.beside);
+  Imported back = read_back(catalog, file, *pen.dialect, exported.beside, world);
   exported.unsaid = missing_of(back);
   return back;
 }
@@ -215,29 +240,37 @@ Imported write_job(const Catalog& catalog, const JobRequest& request, const Pen&
 }  // namespace
 
 std::vector<std::string> writable_dialects(const Catalog& catalog) {
-  std::vector<std::string> names = names_in(catalog, "dialects");
-  std::erase_if(names, [&](const std::string& name) { return !is_writable(catalog, name); });
-  return names;
+  return remembered<std::vector<std::string>>(catalog, "writable dialects", [&] {
+    std::vector<std::string> names = names_in(catalog, "dialects");
+    std::erase_if(names, [&](const std::string& name) { return !is_writable(catalog, name); });
+    return names;
+  });
+}
+
+std::string writable_name(const Catalog& catalog, const std::string& name) {
+  return version_of(writable_dialects(catalog), name);
 }
 
 Exported export_job(const Catalog& catalog, const JobRequest& request, const std::string& name) {
-  Exported exported{.dialect = version_of(writable_dialects(catalog), name),
-                    .files = {},
-                    .beside = {},
-                    .unsaid = {}};
+  Exported exported{
+      .dialect = writable_name(catalog, name), .files = {}, .beside = {}, .unsaid = {}};
   const Pen pen = pen_of(catalog, exported.dialect);
   JobRequest meant = request;
-  Imported back = write_job(catalog, meant, pen, exported);
-  if (!exported.unsaid.empty()) return exported;
-  if (!meant.engine && back.job.contains("engine")) {
-    // What the engine does by itself is said too: it may not be what was assumed before.
-    meant.engine = back.job.at("engine");
-    back = write_job(catalog, meant, pen, exported);
+  if (!meant.engine) {
+    // What the engine does by itself is said too: it may not be what was assumed before. A policy
+    // of recomputation is a word of the engine's own.
+    JobRequest asking = request;
+    asking.recompute.reset();
+    const Imported back = write_job(catalog, asking, pen, exported);
     if (!exported.unsaid.empty()) return exported;
+    if (back.job.contains("engine")) meant.engine = back.job.at("engine");
   }
+  const Imported back = write_job(catalog, meant, pen, exported);
+  if (!exported.unsaid.empty()) return exported;
   JobRequest again = request_of_words(back.job, exported.dialect);
   again.cluster = request.cluster;
   exported.unsaid = differences_of(load_job(catalog, meant), load_job(catalog, again));
+  std::ranges::move(model_files(catalog, meant, pen.writing), std::back_inserter(exported.files));
   return exported;
 }
 

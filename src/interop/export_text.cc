@@ -15,6 +15,10 @@ bool is_number(const std::string& value) {
 Json value_of(const std::string& value) {
   if (value == "true" || value == "false") return value == "true";
   if (is_number(value)) return Json::parse(value);
+  if (value.starts_with('[')) {
+    Json list = Json::parse(value, nullptr, /*allow_exceptions=*/false);
+    if (list.is_array()) return list;
+  }
   return value;
 }
 

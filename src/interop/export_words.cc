@@ -1,8 +1,11 @@
 // The words of a job, for a dialect to be written in.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "interop/export_parts.h"
 #include "units/checked.h"
+#include "units/error.h"
 
 namespace placet {
 namespace {
@@ -11,13 +14,56 @@ void put_count(Words& words, const char* word, std::int64_t count) {
   if (count > 0) words[word] = std::to_string(count);
 }
 
+// What an axis is to experts where it cuts them, or else to dense tensors.
+Cut cut_of(const AxisPlacement& axis) {
+  const bool cuts_experts = std::ranges::any_of(
+      axis.overrides, [](const Override& own) { return own.how.cut == Cut::expert; });
+  return axis.how.cut == Cut::batch && cuts_experts ? Cut::expert : axis.how.cut;
+}
+
+std::string name_of_cut(const AxisPlacement& axis, bool holds_replicas) {
+  switch (cut_of(axis)) {
+    case Cut::batch:
+      return holds_replicas ? "rep" : "dp";
+    case Cut::tensor:
+      return "tp";
+    case Cut::sequence:
+      return "cp";
+    case Cut::layer:
+      return "pp";
+    case Cut::expert:
+      return "ep";
+  }
+  fail_internally("every cut has a name of an axis");
+}
+
+// The name that dialects know an axis by, whatever its own: that of what it cuts. Of two axes that
+// cut samples the outer one holds replicas. A further axis with the same cut keeps its own name.
+std::map<std::string, std::string> known_names(const Placement& placement) {
+  std::map<std::string, std::string> names;
+  std::set<std::string> taken;
+  const auto batch_axes = std::ranges::count_if(
+      placement.axes, [](const AxisPlacement& axis) { return cut_of(axis) == Cut::batch; });
+  for (const AxisPlacement& axis : placement.axes) {
+    std::string name = name_of_cut(axis, batch_axes == 2 && !taken.contains("rep"));
+    if ((name == "dp" && batch_axes > 2) || !taken.insert(name).second) name = axis.axis.text();
+    names[std::string(axis.axis.text())] = name;
+  }
+  return names;
+}
+
 // Shares that are equal between the first and the last: how many these have.
-void put_shares(const Placement& placement, Words& words) {
+void put_shares(const Placement& placement, const std::map<std::string, std::string>& names,
+                Words& words) {
   for (const AxisPlacement& axis : placement.axes) {
     const std::vector<std::int64_t>& shares = axis.shares;
     if (shares.size() < 2) continue;
-    const std::string name(axis.axis.text());
+    const std::string& name = names.at(std::string(axis.axis.text()));
     words[name + "-shares"] = "true";
+    std::string& list = words[name + "-blocks"];
+    for (const std::int64_t share : shares) {
+      list += (list.empty() ? "" : ",") + std::to_string(share);
+    }
     const bool is_even_inside = std::ranges::all_of(shares.begin() + 1, shares.end() - 1,
                                                     [&](std::int64_t s) { return s == shares[1]; });
     if (!is_even_inside) continue;
@@ -71,11 +117,12 @@ void put_engine(const std::string& engine, Words& words) {
 }
 
 // "interleaved(2)+x" gives its first term, "interleaved", what is in its parentheses, "2", and the
-// word "NAME-has-x".
+// words "NAME-has-interleaved" and "NAME-has-x".
 void put_terms(const std::string& name, const std::string& terms, Words& words) {
   const std::string first = terms.substr(0, terms.find_first_of("+;("));
   words[name + "-terms"] = terms;
   words[name + "-first"] = first;
+  words[name + "-has-" + first] = "true";
   const std::string own = terms.substr(0, terms.find(';'));  // without those of classes
   for (std::size_t plus = own.find('+'); plus != std::string::npos;
        plus = own.find('+', plus + 1)) {
@@ -88,7 +135,8 @@ void put_terms(const std::string& name, const std::string& terms, Words& words) 
 }
 
 // The canonical text: "dp=8:zero1 tp=4:tp+sp".
-void put_axes(const std::string& placement, Words& words) {
+void put_axes(const std::string& placement, const std::map<std::string, std::string>& names,
+              Words& words) {
   for (std::size_t at = 0; at < placement.size();) {
     const std::size_t end = std::min(placement.find(' ', at), placement.size());
     const std::string axis = placement.substr(at, end - at);
@@ -96,9 +144,11 @@ void put_axes(const std::string& placement, Words& words) {
     const std::size_t equals = axis.find('=');
     const std::size_t colon = axis.find(':');
     if (equals == std::string::npos || colon == std::string::npos || equals > colon) continue;
-    const std::string name = axis.substr(0, equals);
+    const auto known = names.find(axis.substr(0, equals));
+    const std::string name = known == names.end() ? axis.substr(0, equals) : known->second;
     const std::string degree = axis.substr(equals + 1, colon - equals - 1);
     words[name] = degree.substr(0, degree.find('['));
+    words.emplace("outermost", name + "-name");
     put_terms(name, axis.substr(colon + 1), words);
   }
 }
@@ -157,12 +207,13 @@ void put_shapes(const Model& model, Words& words) {
 
 Words words_of_job(const Job& job, const std::string& model) {
   Words words;
-  put_axes(job.placement_text, words);
+  const std::map<std::string, std::string> names = known_names(job.placement);
+  put_axes(job.placement_text, names, words);
   put_batch(job, words);
   const ModelFigures& figures = job.model.figures;
   words["model"] = model;
   put_engine(job.engine_text, words);
-  put_shares(job.placement, words);
+  put_shares(job.placement, names, words);
   put_offloads(job, words);
   put_shapes(job.model, words);
   words["precision"] = job.precision.name;

@@ -20,15 +20,45 @@ constexpr std::array<std::string_view, 15> kJobWords = {
     "recompute", "precision", "optimizer", "clip",         "engine",
     "lora",      "placement", "routing",   "balance-loss", "lengths"};
 
-std::optional<long long> product_of(const std::vector<std::string>& names, const Words& words) {
-  long long product = 1;
+// A product of numbers above 0, some of which may be decimal fractions ("0.25").
+struct Product {
+  long long value = 1;
+  long long over = 1;
+};
+
+std::optional<Product> product_of(const std::vector<std::string>& names, const Words& words) {
+  Product product;
   for (const std::string& name : names) {
     const auto found = words.find(name);
-    const auto number = whole_number(found == words.end() ? name : found->second);
+    std::string text = found == words.end() ? name : found->second;
+    constexpr std::size_t kMostDigits = 9;  // behind the point
+    if (const std::size_t point = text.find('.'); point != std::string::npos) {
+      const std::size_t digits = text.size() - point - 1;
+      if (digits > kMostDigits) return std::nullopt;
+      text.erase(point, 1);
+      for (std::size_t i = 0; i < digits; ++i) {
+        product.over = checked_multiply(product.over, 10, name);
+      }
+    }
+    const auto number = whole_number(text);
     if (!number || *number < 1) return std::nullopt;
-    product = checked_multiply(product, *number, name);
+    product.value = checked_multiply(product.value, *number, name);
   }
   return product;
+}
+
+// value / over as a decimal fraction of at most nine digits; none: it is no such number.
+std::optional<std::string> decimal_of(long long value, long long over) {
+  std::string text = std::to_string(value / over);
+  long long left = value % over;
+  if (left != 0) text += '.';
+  for (int digits = 0; left != 0; ++digits) {
+    if (digits == 9) return std::nullopt;
+    left = checked_multiply(left, 10LL, "digits");
+    text += std::to_string(left / over);
+    left %= over;
+  }
+  return text;
 }
 
 std::optional<long long> sum_of(const std::vector<std::string>& names, const Words& words) {
@@ -51,9 +81,13 @@ std::optional<std::string> value_of(const DerivedWord& derived, const Words& wor
   const auto more = sum_of(derived.plus, words);
   const auto less = sum_of(derived.minus, words);
   if (!above || !below || !more || !less) return std::nullopt;
-  const long long sum = checked_add(*above, *more, derived.word);
-  if ((sum % *below != 0 && !derived.rounds_down) || *less > sum / *below) return std::nullopt;
-  return std::to_string(sum / *below - *less);
+  const long long whole =
+      checked_add(above->value, checked_multiply(*more, above->over, derived.word), derived.word);
+  const long long sum = checked_multiply(whole, below->over, derived.word);
+  const long long over = checked_multiply(above->over, below->value, derived.word);
+  if (derived.is_decimal && *less == 0) return decimal_of(sum, over);
+  if ((sum % over != 0 && !derived.rounds_down) || *less > sum / over) return std::nullopt;
+  return std::to_string(sum / over - *less);
 }
 
 // What holds where nothing is said of a word.

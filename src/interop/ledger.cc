@@ -47,6 +47,7 @@ std::optional<std::string> counterpart_of_each(KeyMeaning meaning, const std::st
 
 // What a value says; none: it has no counterpart.
 std::optional<std::string> counterpart(const KeyMeaning& meaning, const std::string& value) {
+  if (meaning.kind == ValueKind::stages && value.empty()) return std::nullopt;
   if (meaning.values.empty()) return value;
   if (meaning.each) return counterpart_of_each(meaning, value);
   auto found = meaning.values.find(value);
@@ -113,6 +114,9 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
   if (!is_said) line.what = meaning.effect;
   line.said = *value;
   imported.unclear.erase(meaning.word);
+  if (meaning.kind == ValueKind::stages) {
+    imported.words[meaning.word + "-count"] = std::to_string(std::ranges::count(*value, ',') + 1);
+  }
   const auto [said, is_new] = imported.words.emplace(meaning.word, *value);
   // The branches of a script say one thing in two ways: rules may ask for that.
   if (!is_new && said->second != *value) imported.words[meaning.word + "-twice"] = "true";

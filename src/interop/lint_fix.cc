@@ -1,6 +1,7 @@
 #include "interop/lint_fix.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -28,15 +29,51 @@ std::string indentation_of(const std::string& line) {
 
 // Where a key stands on a line, and its value behind it; npos: one of them does not.
 struct Place {
-  std::size_t key = std::string::npos, value = std::string::npos;
+  std::size_t key = std::string::npos, value = std::string::npos, value_end = std::string::npos;
 };
+
+bool is_of_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
+}
+
+// Where a name stands on a line that is no part of a longer one.
+std::size_t name_in(const std::string& line, const std::string& name) {
+  for (std::size_t at = line.find(name); at != std::string::npos; at = line.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    const bool begins = at == 0 || !is_of_name(line[at - 1]);
+    if (begins && (end == line.size() || !is_of_name(line[end]))) return at;
+  }
+  return std::string::npos;
+}
 
 Place place_of(const Setting& setting, const std::string& line) {
   const std::string name = last_name(setting.path);
-  Place place{.key = line.find(name)};
+  Place place{.key = name_in(line, name)};
   if (place.key == std::string::npos) return place;
-  place.value = line.find(setting.value, place.key + name.size());
+  const std::size_t behind = place.key + name.size();
+  place.value = line.find(setting.value, behind);
+  place.value_end = place.value + setting.value.size();
+  if (place.value != std::string::npos || !setting.path.starts_with("-")) return place;
+  // A variable stands for the value of an option.
+  const std::size_t word = line.find_first_not_of(" =\"", behind);
+  if (word == std::string::npos || line[word] != '$') return place;
+  place.value = word;
+  place.value_end = std::min(line.find_first_of(" \t\"", word), line.size());
   return place;
+}
+
+// The value in a line replaced, with the quotes round it: the new one may need none, or others.
+std::string with_value(std::string line, const Place& place, const LintEdit& edit,
+                       SourceForm form) {
+  std::size_t begin = place.value;
+  std::size_t end = place.value_end;
+  const bool is_quoted = begin > 0 && end < line.size() && line[begin - 1] == line[end] &&
+                         (line[end] == '"' || line[end] == '\'');
+  if (is_quoted) {
+    --begin;
+    ++end;
+  }
+  return line.replace(begin, end - begin, written(edit.value, form));
 }
 
 std::string with_key(const LintEdit& edit, SourceForm form) {
@@ -59,7 +96,7 @@ std::string with_key(const LintEdit& edit, SourceForm form) {
 std::string without_option(const Setting& setting, std::string line, const Place& place) {
   std::size_t end = place.key + last_name(setting.path).size();
   if (setting.value != "true" && place.value != std::string::npos) {
-    end = place.value + setting.value.size();
+    end = place.value_end;
   }
   line.erase(place.key, end - place.key);
   return line.find_first_not_of(" \t\\") == std::string::npos ? std::string() : line;
@@ -75,7 +112,7 @@ std::optional<std::string> mended(const LintEdit& edit, const std::string& line,
       return std::nullopt;
     case LintEdit::Kind::value:
       if (place.value == std::string::npos) return std::nullopt;
-      return text.replace(place.value, edit.setting.value.size(), edit.value);
+      return with_value(text, place, edit, form);
     case LintEdit::Kind::key:
       return text.replace(place.key, last_name(edit.setting.path).size(), last_name(edit.key));
     case LintEdit::Kind::drop:
@@ -115,29 +152,31 @@ std::vector<std::string> lines_in(const std::string& text) {
   return lines;
 }
 
-// The first edit of each line.
-std::map<std::size_t, const LintEdit*> edits_of(const std::vector<LintFinding>& findings,
-                                                std::size_t lines) {
-  std::map<std::size_t, const LintEdit*> edits;
+// The first edit of each line, by line.
+std::vector<LintEdit> edits_of(const std::vector<LintFinding>& findings) {
+  std::map<std::size_t, LintEdit> by_line;
   for (const LintFinding& finding : findings) {
-    const LintEdit& edit = finding.edit;
-    if (edit.kind != LintEdit::Kind::none && edit.line > 0 && edit.line <= lines) {
-      edits.emplace(edit.line, &edit);
+    if (finding.edit.kind != LintEdit::Kind::none) {
+      by_line.emplace(finding.edit.line, finding.edit);
     }
   }
+  std::vector<LintEdit> edits;
+  for (auto& [line, edit] : by_line) edits.push_back(std::move(edit));
   return edits;
 }
 
 }  // namespace
 
-FixedText fixed_text(const std::string& text, SourceForm form,
-                     const std::vector<LintFinding>& findings) {
+FixedText edited_text(const std::string& text, SourceForm form,
+                      const std::vector<LintEdit>& edits) {
   std::vector<std::string> lines = lines_in(text);
   FixedText fixed;
   std::vector<bool> gone(lines.size(), false);
-  for (const auto& [number, edit] : edits_of(findings, lines.size())) {
+  for (const LintEdit& edit : edits) {
+    const std::size_t number = edit.line;
+    if (number == 0 || number > lines.size() || gone[number - 1]) continue;
     std::string& line = lines[number - 1];
-    const auto after = mended(*edit, line, form);
+    const auto after = mended(edit, line, form);
     if (!after) continue;
     fixed.changes.push_back({.line = number, .before = line, .after = *after});
     gone[number - 1] = after->empty();
@@ -149,6 +188,11 @@ FixedText fixed_text(const std::string& text, SourceForm form,
     if (!gone[i]) fixed.text += lines[i] + (ends ? "\n" : "");
   }
   return fixed;
+}
+
+FixedText fixed_text(const std::string& text, SourceForm form,
+                     const std::vector<LintFinding>& findings) {
+  return edited_text(text, form, edits_of(findings));
 }
 
 }  // namespace placet

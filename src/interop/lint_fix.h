@@ -21,6 +21,10 @@ struct FixedText {
   std::vector<ChangedLine> changes;
 };
 
+/// The text with edits in it, one after the other. An edit whose place is not found as it is said
+/// is left out; so is one of a line that another took out.
+FixedText edited_text(const std::string& text, SourceForm form, const std::vector<LintEdit>& edits);
+
 /// The text with the edits of the findings in it, in the order of lines. An edit whose place is not
 /// found as it is said is left out, and so is a second one of the same line.
 FixedText fixed_text(const std::string& text, SourceForm form,

@@ -7,6 +7,7 @@
 
 #include "interop/dialect.h"
 #include "interop/rule_reader.h"
+#include "interop/stage_text.h"
 
 namespace placet {
 namespace {
@@ -139,6 +140,7 @@ std::string plain_whole(const std::string& value) {
 std::string plain_spelling(const std::string& value, ValueKind kind) {
   if (kind == ValueKind::flag) return plain_flag(value);
   if (kind == ValueKind::whole) return plain_whole(value);
+  if (kind == ValueKind::stages) return blocks_of_stages(value).value_or("");
   return value;
 }
 

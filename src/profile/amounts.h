@@ -80,6 +80,17 @@ struct StateInModes {
   friend bool operator==(const StateInModes&, const StateInModes&) = default;
 };
 
+/// What a recomputation is, for engines that know some of them. `core` is that of attention's core
+/// alone, `modules` any list of modules (that one too), `policy` one of the engine's own.
+enum class RecomputeKind : std::uint8_t { none, full, every, first, core, modules, policy };
+
+/// Some axis with the one cut stands outside of one with the other.
+struct CutsInOrder {
+  Cut outer = Cut::batch;
+  Cut inner = Cut::layer;
+  friend bool operator==(const CutsInOrder&, const CutsInOrder&) = default;
+};
+
 /// A condition on placement, job and device class; every part that is given must hold.
 /// Cut::expert speaks of the axes along which experts are divided, whatever dense work sees there.
 struct When {
@@ -107,9 +118,13 @@ struct When {
   std::optional<State> offloads;         // some of this state is moved to host memory ...
   bool partly = false;                   // ... and some of it stays
   std::optional<bool> offloads_to_nvme;  // some state is moved beyond host memory
-  std::optional<bool> divides_checkpoints;   // kept unit inputs rest in parts
-  std::optional<bool> exchanges_heads;       // attention over the sequence exchanges heads
-  std::vector<std::string> schedule_beyond;  // stages work in an order not in this list
+  std::optional<bool> divides_checkpoints;      // kept unit inputs rest in parts
+  std::optional<bool> exchanges_heads;          // attention over the sequence exchanges heads
+  std::vector<std::string> schedule_beyond;     // stages work in an order not in this list
+  std::vector<std::string> exchange_beyond;     // a divided sequence's exchange is not in this list
+  std::vector<RecomputeKind> recompute_beyond;  // what is recomputed is of none of these kinds
+  std::vector<Keep> keeps;  // parameters that are gathered for use are kept so long on some axis
+  std::optional<CutsInOrder> order;
   std::optional<Comparison> compares;
   friend bool operator==(const When&, const When&) = default;
 };

@@ -145,6 +145,62 @@ bool works_beyond(const std::vector<std::string>& schedules, const Job& job) {
          std::ranges::find(schedules, job.schedule.name) == schedules.end();
 }
 
+/// Whether a sequence is divided, and its exchange is none of these.
+bool exchanges_beyond(const std::vector<std::string>& exchanges, const Job& job) {
+  for (std::size_t a = 0; a < job.placement.axes.size() && a < job.attention.size(); ++a) {
+    const AxisPlacement& axis = job.placement.axes[a];
+    if (axis.how.cut != Cut::sequence || axis.degree == 1) continue;
+    if (std::ranges::find(exchanges, job.attention[a].name) == exchanges.end()) return true;
+  }
+  return false;
+}
+
+/// Whether along some axis gathered parameters are kept for one of these times.
+bool keeps_one_of(const std::vector<Keep>& keeps, const Placement& placement) {
+  return std::ranges::any_of(placement.axes, [&](const AxisPlacement& axis) {
+    const bool gathers = axis.how.modes.parameters == Mode::sharded_gather;
+    return axis.degree > 1 && gathers && std::ranges::find(keeps, axis.how.keep) != keeps.end();
+  });
+}
+
+bool stand_in_order(const CutsInOrder& order, const Placement& placement) {
+  bool outer = false;
+  for (const AxisPlacement& axis : placement.axes) {
+    if (axis.degree == 1) continue;
+    if (outer && cuts(axis, order.inner)) return true;
+    outer = outer || cuts(axis, order.outer);
+  }
+  return false;
+}
+
+bool is_of_kind(const Recompute& recompute, RecomputeKind kind) {
+  const bool selects = recompute.kind == Recompute::Kind::selective;
+  switch (kind) {
+    case RecomputeKind::none:
+      return recompute.kind == Recompute::Kind::none;
+    case RecomputeKind::full:
+      return recompute.kind == Recompute::Kind::full;
+    case RecomputeKind::every:
+      return recompute.kind == Recompute::Kind::every;
+    case RecomputeKind::first:
+      return recompute.kind == Recompute::Kind::first;
+    case RecomputeKind::core:
+      return selects && recompute.modules == std::vector<Module>{Module::core_attention};
+    case RecomputeKind::modules:
+      return selects && recompute.policy.empty();
+    case RecomputeKind::policy:
+      return selects && !recompute.policy.empty();
+  }
+  return false;
+}
+
+/// The part of a condition that asks how axes stand, and what they do beside cuts and modes.
+bool axes_part_holds(const When& when, bool absent, const Job& job) {
+  if (!when.exchange_beyond.empty() && !exchanges_beyond(when.exchange_beyond, job)) return false;
+  if (!when.keeps.empty() && keeps_one_of(when.keeps, job.placement) == absent) return false;
+  return !when.order || stand_in_order(*when.order, job.placement);
+}
+
 /// The part of a condition that asks what else a placement says than cuts and modes.
 bool placement_part_holds(const When& when, const Job& job) {
   const Placement& placement = job.placement;
@@ -157,6 +213,7 @@ bool placement_part_holds(const When& when, const Job& job) {
     return false;
   }
   if (when.exchanges_heads && *when.exchanges_heads != exchanges_heads(job)) return false;
+  if (!axes_part_holds(when, absent, job)) return false;
   return when.schedule_beyond.empty() || works_beyond(when.schedule_beyond, job);
 }
 
@@ -167,7 +224,10 @@ bool recomputation_holds(const When& when, const Job& job) {
   const bool every = job.recompute.kind == Recompute::Kind::every;
   if (when.recomputes_every && *when.recomputes_every != every) return false;
   const bool some = whole || job.recompute.kind != Recompute::Kind::none;
-  return !when.recomputes_some || *when.recomputes_some == some;
+  if (when.recomputes_some && *when.recomputes_some != some) return false;
+  const bool known = std::ranges::any_of(
+      when.recompute_beyond, [&](RecomputeKind kind) { return is_of_kind(job.recompute, kind); });
+  return when.recompute_beyond.empty() || !known;
 }
 
 /// The part of a condition that asks how a step is trained.
@@ -415,13 +475,14 @@ JobParts parts_asked(const When& when) {
     ((known.*fields = when.*fields), ...);
   };
   take(JobPart::states, &When::offloads, &When::partly, &When::divides_checkpoints,
-       &When::offloads_to_nvme);
+       &When::offloads_to_nvme, &When::keeps, &When::order);
   take(JobPart::micro_batches, &When::accumulates);
   take(JobPart::stages, &When::states_stages, &When::uneven_stages, &When::schedule_beyond,
        &When::first_stage, &When::last_stage);
-  take(JobPart::exchange, &When::exchanges_heads);
+  take(JobPart::exchange, &When::exchanges_heads, &When::exchange_beyond);
   // Whole units are recomputed by the mode of their activations too.
-  take(JobPart::recomputation, &When::recomputes, &When::recomputes_some, &When::recomputes_every);
+  take(JobPart::recomputation, &When::recomputes, &When::recomputes_some, &When::recomputes_every,
+       &When::recompute_beyond);
   if (when.compares) parts |= parts_of(*when.compares);
   known.compares = when.compares;
   return known == when ? parts : kAllParts;

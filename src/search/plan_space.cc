@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "derive/rules.h"
 #include "derive/stage_devices.h"
 #include "derive/stages.h"
 #include "units/at.h"
@@ -193,6 +194,17 @@ PlanSpace::PlanSpace(const Job& base, const Choices& choices, PlanConstraints co
       counts.push_back(word.recompute);
       counts.back().count = n;
     }
+  }
+  leave_out_refused_recomputations();
+}
+
+void PlanSpace::leave_out_refused_recomputations() {
+  Job job = base_;
+  std::vector<bool>& allowed = constraints_.recompute;
+  allowed.resize(recomputes_.size(), allowed.empty());
+  for (std::size_t w = 0; w < recomputes_.size(); ++w) {
+    job.recompute = recomputes_[w].back();
+    if (is_refused(job, bit_of(JobPart::recomputation))) allowed[w] = false;
   }
 }
 

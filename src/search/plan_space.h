@@ -134,6 +134,8 @@ class PlanSpace {
 
  private:
   bool allows(AxisRole role, std::size_t word) const;
+  /// What the engine refuses to recompute, whatever else a plan chooses, is no choice.
+  void leave_out_refused_recomputations();
   bool is_mixed() const { return base_.cluster->groups.size() > 1; }
   /// By stage of a pipeline of that degree over all devices.
   std::vector<GroupSet> groups_of(std::int32_t pipeline) const;

@@ -90,7 +90,7 @@ TEST(ExportTest, UnknownDialectIsRefusedWithThoseThatCanBeWritten) {
   }
 }
 
-TEST(ExportTest, WhatIsWrittenReadsAsTheJob) { round_trips(3); }
+TEST(ExportTest, WhatIsWrittenReadsAsTheJob) { round_trips(25); }
 
 // --- differences of meaning
 

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "catalog/memory.h"
 #include "interop/export.h"
 
 namespace placet {
@@ -21,69 +22,142 @@ JobRequest base_request(const std::string& placement) {
 
 namespace {
 
+// What a dialect can say: placements with degrees N, M and K whose product is the devices, and
+// words of which each job has one. Empty: none is said.
 struct Sayable {
   const char* dialect;
-  std::vector<std::string> axes;  // one placement each; N, M: degrees of which 8 is the product
-  std::vector<std::string> recompute, precision;
+  std::vector<std::string> placements, models, recompute, precision, engines;
+  std::vector<std::string> optimizers = {""};
 };
+
+// Of 32 blocks each.
+const std::vector<std::string> kDense = {"llama-3.1-8b", "llama-2-7b", "mistral-7b-v0.1"};
 
 const std::vector<Sayable>& sayable() {
   static const std::vector<Sayable> all = {
       {"torchtitan",
-       {"rep=N:ddp dp=M:fsdp", "dp=N:fsdp tp=M:tp+sp", "dp=N:fsdp cp=M:gather+fsdp",
-        "pp=N:1f1b dp=M:fsdp+keep-step", "pp=N:gpipe dp=M:fsdp+keep-step", "dp=8:ddp"},
-       {"none", "full", "every=2", "every=3", "selective=op"},
-       {}},
+       {"rep=N:ddp dp=M:fsdp", "dp=N:fsdp tp=M:tp+sp", "dp=N:fsdp cp=M:gather+fsdp tp=K:tp+sp",
+        "dp=N:fsdp cp=M:ring+fsdp", "dp=N:fsdp+keep tp=M:tp+sp", "dp=N:ddp",
+        "pp=N:1f1b dp=M:fsdp+keep-step tp=K:tp+sp", "pp=N:gpipe dp=M:fsdp+keep-step",
+        "pp=N:interleaved(2) dp=M:fsdp+keep-step", "pp=N:zb-v rep=M:ddp dp=K:fsdp+keep-step",
+        "pp=N:dualpipe-v dp=M:fsdp+keep-step"},
+       {"llama-3.1-8b", "llama-2-7b", "llama-2-13b"},
+       {"none", "full", "every=2", "every=3", "every=7", "selective=op"},
+       {""},
+       {""}},
       {"megatron",
-       {"dp=N:zero1 tp=M:tp+sp", "dp=N:ddp tp=M:tp", "pp=N:1f1b dp=M:zero1",
-        "pp=N:interleaved(2) tp=M:tp+sp", "dp=N:zero3 tp=M:tp+sp", "dp=N:zero1 cp=M:ring+zero1",
-        "dp=N:ddp cp=M:heads+ddp", "dp=8:zero2", "pp=2[17,15]:1f1b dp=4:zero1",
-        "pp=4[7,9x2,7]:1f1b dp=2:zero1", "dp=8:zero1+offload(optimizer)"},
-       {"none", "full", "selective", "selective=mlp,norm", "first=2"},
-       {"", "mixed-fp16", "fp32"}},
+       {"dp=N:zero1 tp=M:tp+sp", "dp=N:ddp tp=M:tp", "pp=N:1f1b dp=M:zero1 tp=K:tp+sp",
+        "pp=N:interleaved(2) dp=M:zero1 tp=K:tp+sp", "pp=N:interleaved(4) dp=M:ddp",
+        "dp=N:zero1 cp=M:ring+zero1 tp=K:tp+sp", "dp=N:zero1 pp=M:1f1b", "dp=N:ddp cp=M:heads+ddp",
+        "dp=N:zero1 cp=M:gather+zero1", "rep=N:ddp dp=M:zero1 tp=K:tp+sp",
+        "pp=2[17,15]:1f1b dp=N:zero1", "pp=4[7,9x2,7]:1f1b dp=N:zero1",
+        "pp=2[9,7,7,9]:interleaved(2) dp=N:zero1", "pp=4[5,9,9,9]:1f1b dp=N:zero1",
+        "dp=N:zero1+offload(optimizer) tp=M:tp+sp", "dp=N:zero1+offload(optimizer=0.5)"},
+       kDense,
+       {"none", "full", "selective", "selective=mlp,norm", "selective=norm", "first=2", "first=3"},
+       {"", "mixed-fp16", "fp32"},
+       {"", "", "megatron@2026+overlap", "megatron@2026+bf16-reduce",
+        "megatron@2026+overlap+fused-loss", "megatron@2026+per-token",
+        "megatron@2026+make_vocab_size_divisible_by=256"},
+       {"adamw", "sgd"}},
+      {"megatron",
+       {"dp=N:zero3 tp=M:tp+sp", "dp=N:zero2", "pp=N:1f1b dp=M:zero3",
+        "dp=N:zero3 cp=M:ring+zero3"},
+       kDense,
+       {"none", "full", "selective"},
+       {""},
+       {"", "megatron@2026+fsdp"}},
+      {"megatron",
+       {"dp=N:zero1 ep=M:ep+zero1", "pp=N:1f1b dp=M:zero1 ep=K:ep+zero1",
+        "dp=N:zero1 ep=M:ep+zero1 tp=K:tp+sp", "ep=N:ep+zero1 tp=M:tp+sp;experts:ep"},
+       {"qwen3-30b-a3b", "mixtral-8x7b"},
+       {"none", "full", "selective=norm"},
+       {""},
+       {"", "megatron@2026+flex", "megatron@2026+allgather"}},
       {"deepspeed",
-       {"dp=8:zero1", "dp=8:zero2", "dp=8:ddp", "dp=8:zero3", "rep=N:ddp dp=M:zero3",
-        "dp=N:zero3 sp=M:heads+zero3", "dp=N:zero1 tp=M:tp", "dp=8:zero2+offload(optimizer)",
-        "dp=8:zero3+offload(optimizer)+offload(parameters)"},
+       {"dp=N:zero1 tp=M:tp", "dp=N:zero2 tp=M:tp", "dp=N:ddp", "dp=N:zero3 tp=M:tp",
+        "rep=N:ddp dp=M:zero3", "dp=N:zero3 cp=M:heads+zero3", "dp=N:zero1 cp=M:heads+zero1",
+        "rep=N:hpz dp=M:zero3", "pp=N:1f1b dp=M:zero1", "pp=N:1f1b dp=M:ddp tp=K:tp",
+        "dp=N:zero2+offload(optimizer)", "dp=N:zero3+offload(optimizer=0.5)",
+        "dp=N:zero3+offload(optimizer,nvme)", "dp=N:zero3+offload(optimizer)+offload(parameters)"},
+       kDense,
        {"none", "full", "every=2"},
-       {"", "mixed-fp16", "fp32"}},
+       {"", "mixed-fp16", "fp32"},
+       {"", "deepspeed@0.19.3+reduce_bucket_size=50000000"},
+       {"adamw", "sgd", "muon", "lion"}},
+      {"deepspeed",
+       {"dp=N:zero1 tp=M:tp", "dp=N:zero2"},
+       kDense,
+       {"none", "full"},
+       {""},
+       {"deepspeed@0.19.3+overlap"}},
       {"nanotron",
-       {"dp=N:zero1 tp=M:tp+sp", "dp=N:ddp tp=M:tp", "pp=N:1f1b dp=M:zero1",
-        "pp=N:gpipe tp=M:tp+sp"},
+       {"dp=N:ddp tp=M:tp+sp", "dp=N:zero1 tp=M:tp+sp", "dp=N:ddp tp=M:tp",
+        "pp=N:1f1b dp=M:zero1 tp=K:tp", "pp=N:gpipe tp=M:tp+sp", "dp=N:ddp cp=M:ring+ddp tp=K:tp"},
+       kDense,
        {"none", "full"},
-       {}},
+       {""},
+       {"", "nanotron@2026.04+make_vocab_size_divisible_by=64"}},
       {"accelerate",
-       {"dp=8:fsdp", "dp=8:fsdp+keep", "rep=N:ddp dp=M:fsdp", "dp=N:fsdp tp=M:tp",
-        "dp=N:fsdp cp=M:gather+fsdp", "dp=8:ddp",
-        "dp=8:fsdp+offload(parameters)+offload(gradients)+offload(optimizer)"},
+       {"dp=N:fsdp tp=M:tp", "dp=N:fsdp+keep", "rep=N:ddp dp=M:fsdp", "dp=N:ddp",
+        "rep=N:ddp dp=M:fsdp tp=K:tp", "dp=N:fsdp cp=M:gather+fsdp", "dp=N:fsdp cp=M:ring+fsdp",
+        "dp=N:fsdp+offload(parameters)+offload(gradients)+offload(optimizer)"},
+       kDense,
        {"none", "full"},
-       {}},
+       {""},
+       {""},
+       {"adamw", "sgd"}},
       {"axolotl",
-       {"dp=8:fsdp", "dp=8:fsdp+keep", "rep=N:ddp dp=M:fsdp", "dp=N:fsdp tp=M:tp",
-        "dp=N:fsdp cp=M:gather+fsdp"},
+       {"dp=N:fsdp tp=M:tp", "dp=N:fsdp+keep", "rep=N:ddp dp=M:fsdp", "dp=N:fsdp cp=M:gather+fsdp"},
+       kDense,
        {"none", "full"},
-       {}},
+       {""},
+       {""},
+       {"adamw", "sgd", "lion", "muon"}},
       {"llamafactory",
        {"pp=N:1f1b dp=M:zero1", "dp=N:zero1 tp=M:tp+sp", "dp=N:ddp tp=M:tp",
-        "dp=N:zero1 cp=M:ring+zero1"},
+        "dp=N:zero1 cp=M:ring+zero1", "pp=N:interleaved(2) dp=M:zero1 tp=K:tp+sp"},
+       kDense,
        {"none", "full", "selective"},
-       {}},
-      {"llm-foundry", {"dp=8:fsdp", "dp=8:fsdp+keep", "rep=N:ddp dp=M:fsdp"}, {"none", "full"}, {}},
-      {"gpt-neox",
-       {"pp=N:1f1b dp=M:ddp", "dp=N:ddp tp=M:tp", "pp=N:1f1b tp=M:tp+sp"},
+       {""},
+       {""}},
+      {"llm-foundry",
+       {"dp=N:fsdp", "dp=N:fsdp+keep", "rep=N:ddp dp=M:fsdp", "dp=N:ddp"},
+       kDense,
        {"none", "full"},
-       {"mixed-fp16"}},
+       {""},
+       {""},
+       {"adamw", "lion"}},
+      {"gpt-neox",
+       {"pp=N:1f1b dp=M:ddp", "dp=N:ddp tp=M:tp", "pp=N:1f1b dp=M:ddp tp=K:tp"},
+       {"gpt-neox-20b", "llama-2-7b"},
+       {"none", "full"},
+       {"mixed-fp16"},
+       {""}},
       {"nemo",
-       {"dp=N:zero1 tp=M:tp+sp", "dp=N:ddp tp=M:tp", "pp=N:1f1b dp=M:zero1",
-        "pp=N:interleaved(2) tp=M:tp+sp", "dp=N:zero1 cp=M:ring+zero1"},
-       {"none", "full", "selective"},
-       {"", "mixed-fp16", "fp32"}},
+       {"dp=N:zero1 tp=M:tp+sp", "dp=N:ddp tp=M:tp", "pp=N:1f1b dp=M:zero1 tp=K:tp+sp",
+        "pp=N:interleaved(2) dp=M:zero1 tp=K:tp+sp", "dp=N:zero1 cp=M:ring+zero1",
+        "dp=N:zero1 pp=M:1f1b tp=K:tp+sp"},
+       kDense,
+       {"none", "full", "selective", "first=2"},
+       {"", "mixed-fp16", "fp32"},
+       {""}},
       {"megatron-bridge",
-       {"dp=N:zero1 tp=M:tp+sp", "dp=N:ddp tp=M:tp", "pp=N:1f1b dp=M:zero1",
-        "pp=N:interleaved(2) tp=M:tp+sp", "dp=N:zero1 cp=M:ring+zero1"},
-       {"none", "full", "selective"},
-       {}},
-      {"maxtext", {"dp=8:fsdp", "rep=N:ddp dp=M:fsdp", "dp=N:fsdp tp=M:tp"}, {"full"}, {}}};
+       {"dp=N:zero1 tp=M:tp+sp", "dp=N:ddp tp=M:tp", "pp=N:1f1b dp=M:zero1 tp=K:tp+sp",
+        "pp=N:interleaved(2) dp=M:zero1 tp=K:tp+sp", "dp=N:zero1 cp=M:ring+zero1",
+        "dp=N:zero1 cp=M:gather+zero1", "rep=N:ddp dp=M:zero1", "pp=4[5,9,9,9]:1f1b dp=N:zero1",
+        "dp=N:zero1+offload(optimizer=0.5)"},
+       kDense,
+       {"none", "full", "selective", "selective=mlp,norm", "first=2"},
+       {""},
+       {""}},
+      {"maxtext",
+       {"dp=N:fsdp", "rep=N:ddp dp=M:fsdp", "dp=N:fsdp tp=M:tp", "dp=N:fsdp cp=M:gather+fsdp"},
+       {"llama-3.1-8b"},
+       {"full"},
+       {""},
+       {""},
+       {"adamw", "sgd"}}};
   return all;
 }
 
@@ -105,22 +179,40 @@ void replace(std::string& text, const std::string& what, std::int64_t with) {
   }
 }
 
-JobRequest random_job(const Sayable& dialect, Dice& dice) {
-  std::string placement = dice.one_of(dialect.axes);
-  const std::int64_t first = dice.one_of(std::vector<std::int64_t>{2, 4});
-  replace(placement, "=N", first);
-  replace(placement, "=M", 8 / first);
-  JobRequest job = base_request(placement);
-  job.sequence = dice.one_of(std::vector<std::int64_t>{1024, 4096, 8192});
-  job.micro_batch = dice.one_of(std::vector<std::int64_t>{1, 2});
-  job.global_batch = dice.one_of(std::vector<std::int64_t>{64, 128, 256});
-  job.recompute = dice.one_of(dialect.recompute);
-  job.clip = dice.one_of(std::vector<double>{0, 0.5, 1});
-  if (!dialect.precision.empty()) {
-    if (const std::string& word = dice.one_of(dialect.precision); !word.empty()) {
-      job.precision = word;
-    }
+bool has(const std::string& text, const char* what) { return text.find(what) != std::string::npos; }
+
+// 16 devices, of which some stand in the placement already ("pp=4[...]").
+std::string with_degrees(std::string placement, Dice& dice) {
+  std::int64_t left = 16;
+  if (has(placement, "pp=2[")) left /= 2;
+  if (has(placement, "pp=4[")) left /= 4;
+  for (const char* name : {"=K", "=M"}) {
+    if (!has(placement, name)) continue;
+    const std::int64_t degree = left > 4 ? dice.one_of(std::vector<std::int64_t>{2, 4}) : 2;
+    replace(placement, name, degree);
+    left /= degree;
   }
+  replace(placement, "=N", left);
+  return placement;
+}
+
+void take_word(std::optional<std::string>& into, const std::vector<std::string>& words,
+               Dice& dice) {
+  if (const std::string& word = dice.one_of(words); !word.empty()) into = word;
+}
+
+JobRequest random_job(const Sayable& dialect, Dice& dice) {
+  JobRequest job = base_request(with_degrees(dice.one_of(dialect.placements), dice));
+  job.cluster = "h100-sxm:2";
+  job.model = dice.one_of(dialect.models);
+  job.sequence = dice.one_of(std::vector<std::int64_t>{1024, 2048, 4096, 8192});
+  job.micro_batch = dice.one_of(std::vector<std::int64_t>{1, 2, 4});
+  job.global_batch = dice.one_of(std::vector<std::int64_t>{64, 128, 256, 512});
+  job.clip = dice.one_of(std::vector<double>{0, 0.5, 1});
+  job.recompute = dice.one_of(dialect.recompute);
+  take_word(job.precision, dialect.precision, dice);
+  take_word(job.engine, dialect.engines, dice);
+  take_word(job.optimizer, dialect.optimizers, dice);
   return job;
 }
 
@@ -130,19 +222,19 @@ void expect_same_after_reading(const Catalog& catalog, const JobRequest& job,
     ADD_FAILURE() << exported.dialect << " " << *job.placement << ": " << word.word << " is "
                   << word.one << ", said is " << word.other;
   }
-  const Dialect dialect = load_dialect(catalog, exported.dialect, "test");
+  const SharedDialect dialect = shared_dialect(catalog, exported.dialect, "test");
   const ExportedFile& file = exported.files.front();
-  ImportRequest reading{.sources = {parse_source(file.text, dialect.form, file.name)},
+  ImportRequest reading{.sources = {parse_source(file.text, dialect->form, file.name)},
                         .dialect = {},
                         .given = exported.beside};
-  reading.given["world-size"] = "8";
+  reading.given["world-size"] = "16";
   const Imported read = import_sources(catalog, reading);
   JobRequest again = request_of_words(read.job, "read");
   EXPECT_EQ(again.sequence, job.sequence);
   EXPECT_EQ(again.micro_batch, job.micro_batch);
   EXPECT_EQ(again.global_batch, job.global_batch);
   JobRequest meant = job;
-  meant.engine = again.engine;
+  if (!meant.engine) meant.engine = again.engine;
   again.cluster = job.cluster;
   EXPECT_EQ(differences_of(load_job(catalog, meant), load_job(catalog, again)),
             std::vector<JobDifference>{})
@@ -152,11 +244,15 @@ void expect_same_after_reading(const Catalog& catalog, const JobRequest& job,
 }  // namespace
 
 void round_trips(unsigned jobs) {
-  const Catalog catalog = find_catalog();
+  Catalog catalog = find_catalog();
+  catalog.memory = std::make_shared<CatalogMemory>();
   Dice dice(7);
   for (const Sayable& dialect : sayable()) {
     for (unsigned i = 0; i < jobs; ++i) {
       const JobRequest job = random_job(dialect, dice);
+      SCOPED_TRACE(job.model.value_or("") + " " + job.placement.value_or("") + " " +
+                   job.recompute.value_or("") + " " + job.engine.value_or("") + " " +
+                   job.precision.value_or(""));
       expect_same_after_reading(catalog, job, export_job(catalog, job, dialect.dialect));
     }
   }

@@ -136,6 +136,46 @@ TEST(Conditions, AskForParts) {
   EXPECT_EQ(parts_asked({{.exchanges_heads = true}}), bit_of(JobPart::exchange));
   EXPECT_EQ(parts_asked({{.cuts = {Cut::batch}}, {.recomputes_some = true}}),
             bit_of(JobPart::states) | bit_of(JobPart::recomputation));
+  EXPECT_EQ(parts_asked({{.exchange_beyond = {"ring"}}}), bit_of(JobPart::exchange));
+  EXPECT_EQ(parts_asked({{.recompute_beyond = {RecomputeKind::full}}}),
+            bit_of(JobPart::recomputation));
+  EXPECT_EQ(parts_asked({{.keeps = {Keep::step}}}), bit_of(JobPart::states));
+  EXPECT_EQ(parts_asked({{.order = CutsInOrder{}}}), bit_of(JobPart::states));
+}
+
+bool holds_in(const When& when, const Job& job) { return holds(when, job, {}); }
+
+// An axis of one device does nothing; what is replicated is not gathered, and not kept.
+TEST(Conditions, HowLongParametersAreKept) {
+  Job job = small_job();
+  const When step{.keeps = {Keep::step}};
+  EXPECT_FALSE(holds_in(step, job));
+  job.placement.axes[0].how.modes.parameters = Mode::sharded_gather;
+  job.placement.axes[0].how.keep = Keep::step;
+  EXPECT_TRUE(holds_in(step, job));
+  EXPECT_FALSE(holds_in({.absent = true, .keeps = {Keep::step}}, job));
+  EXPECT_FALSE(holds_in({.keeps = {Keep::none, Keep::backward}}, job));
+}
+
+TEST(Conditions, OrderOfAxes) {
+  const Job job = small_job();  // dp outside of tp
+  EXPECT_TRUE(holds_in({.order = CutsInOrder{Cut::batch, Cut::tensor}}, job));
+  EXPECT_FALSE(holds_in({.order = CutsInOrder{Cut::tensor, Cut::batch}}, job));
+}
+
+// Attention's core alone is a list of modules too; a policy is none.
+TEST(Conditions, KindsOfRecomputation) {
+  Job job = small_job();
+  const When beyond{.recompute_beyond = {RecomputeKind::none, RecomputeKind::core}};
+  EXPECT_FALSE(holds_in(beyond, job));
+  job.recompute.kind = Recompute::Kind::selective;
+  job.recompute.modules = {Module::core_attention};
+  EXPECT_FALSE(holds_in(beyond, job));
+  job.recompute.modules = {Module::norm};
+  EXPECT_TRUE(holds_in(beyond, job));
+  EXPECT_FALSE(holds_in({.recompute_beyond = {RecomputeKind::modules}}, job));
+  job.recompute.policy = "op";
+  EXPECT_TRUE(holds_in({.recompute_beyond = {RecomputeKind::modules}}, job));
 }
 
 }  // namespace

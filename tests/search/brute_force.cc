@@ -122,6 +122,10 @@ When draw_condition(Draw& draw) {
   if (draw.one_in(4)) out.uneven_stages = draw.one_in(2);
   if (draw.one_in(4)) out.recomputes_every = draw.one_in(2);
   if (draw.one_in(4)) out.offloads = State::optimizer;
+  if (draw.one_in(6)) out.keeps = {draw.one_in(2) ? Keep::step : Keep::backward};
+  if (draw.one_in(6)) out.exchange_beyond = {"ring"};
+  if (draw.one_in(6)) out.recompute_beyond = {RecomputeKind::none, RecomputeKind::full};
+  if (draw.one_in(6)) out.order = CutsInOrder{.outer = Cut::batch, .inner = Cut::layer};
   return out;
 }
 

@@ -1,0 +1,18 @@
+// The blocks of pipeline stages as one text, "Et*3|(tt|)*2,tL": stages are parted by '|', a letter
+// is a layer of a stage, of which 't' is a block, "x*3" and "(...)*3" stand for three in a row.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace placet {
+
+/// Blocks of each stage of such a text, "3,2,2,1". None: it is no such text, a stage has no block,
+/// or it holds more than 10,000 letters.
+std::optional<std::string> blocks_of_stages(const std::string& text);
+
+/// Such a text for the blocks of each stage, "3,2,1": "Et*3|t*2|t*1L", with the embedding (E) on
+/// the first and the output (L) on the last.
+std::string stages_of_blocks(const std::string& blocks);
+
+}  // namespace placet
