@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "call/checkpoints.h"
 #include "derive/derive.h"
 #include "report/judged.h"
 #include "units/at.h"
@@ -45,7 +46,11 @@ double most_extent(const Model& model) {
   return static_cast<double>(most);
 }
 
-bool fits_as_it_is(const Job& job) {
+}  // namespace
+
+ranks::RunLimits limits_of_runs() { return {.elements = 1LL << 24U, .products = 1e10}; }
+
+bool runs_as_it_is(const Job& job) {
   if (devices_of(job) > kMostRunDevices) return false;
   const auto samples = static_cast<double>(job.batch.global);
   const auto tokens = static_cast<double>(job.batch.sequence);
@@ -54,6 +59,8 @@ bool fits_as_it_is(const Job& job) {
   return samples * tokens * most_extent(job.model) <= kMostEntries &&
          samples * tokens * tokens * most_heads(job.model) <= kMostEntries;
 }
+
+namespace {
 
 /// Gated blocks have the activation of the models that made them known, all others that of GPT-2.
 bool is_gated(const Model& model) {
@@ -146,17 +153,21 @@ void put_memory(RunSheet& sheet, const std::optional<MemoryClass>& memory) {
 
 RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRequest& job) {
   RunOptions options{.steps = request.steps,
-                     .arithmetic = arithmetic_from(request.mode),
-                     .limits = {.elements = 1LL << 24U, .products = 1e10},
+                     .arithmetic = arithmetic_from(mode_of(request)),
+                     .limits = limits_of_runs(),
                      .on_step = request.on_step};
-  meanings_of({}, job, request.meanings);  // words that are wrong are told before any work
-  ProgramToRun found = program_to_run(catalog, request.program, job, &fits_as_it_is);
+  const std::vector<std::string> words = meaning_words_of(request);
+  meanings_of({}, job, words);  // words that are wrong are told before any work
+  require_place(request);
+  ProgramToRun found = program_to_run(catalog, request.program, job, &runs_as_it_is);
   RanProgram out{.asked = std::move(found.asked), .sheet = {}};
   if (!out.asked.has_step || out.asked.listed_only) return out;
-  options.meanings = meanings_of(found, job, request.meanings);
+  options.meanings = meanings_of(found, job, words);
+  resume_and_save(request, found.program, options);
   out.sheet.judged = out.asked.judged;
   out.sheet.as_it_is = found.as_it_is;
   out.sheet.run = run(found.program, options);
+  if (!out.sheet.run.stuck) out.sheet.saved = request.save;
   if (!found.job || !found.as_it_is) {
     put_messages(out.sheet, {}, false);
     put_memory(out.sheet, std::nullopt);

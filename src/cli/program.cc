@@ -16,14 +16,15 @@ namespace placet {
 namespace {
 
 constexpr std::array kCommands = {
-    &add_model_command,   &add_derive_command,     &add_compare_command,    &add_simulate_command,
-    &add_plan_command,    &add_catalogue_commands, &add_bugs_command,       &add_validate_command,
-    &add_lower_command,   &add_check_command,      &add_verify_command,     &add_run_command,
-    &add_explain_command, &add_data_command,       &add_completion_command, &add_import_command,
-    &add_lint_command,    &add_export_command,     &add_diff_command,       &add_serve_command};
+    &add_model_command,   &add_derive_command,     &add_compare_command, &add_simulate_command,
+    &add_plan_command,    &add_catalogue_commands, &add_bugs_command,    &add_validate_command,
+    &add_lower_command,   &add_check_command,      &add_verify_command,  &add_run_command,
+    &add_reshard_command, &add_explain_command,    &add_data_command,    &add_completion_command,
+    &add_import_command,  &add_lint_command,       &add_export_command,  &add_diff_command,
+    &add_serve_command};
 
 // Planned subcommands, so that a reader of the documentation is told so rather than corrected.
-constexpr std::array kLater = {"reshard", "audit"};
+constexpr std::array kLater = {"audit"};
 
 std::vector<std::string> command_names(const CLI::App& program) {
   std::vector<std::string> names;

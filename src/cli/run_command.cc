@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "call/checkpoints.h"
 #include "call/experiments.h"
 #include "call/runs.h"
 #include "cli/command.h"
@@ -70,9 +71,10 @@ void add_run_flags(CLI::App* command, RunCall* call) {
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
   command
-      ->add_option("--mode", call->request.mode,
-                   "canonical (exact sums, equal to the bit), declared (the job's formats), f32 or "
-                   "f64")
+      ->add_option(
+          "--mode", call->request.mode,
+          "canonical (exact sums, equal to the bit; without a checkpoint the default), declared "
+          "(the job's formats), f32 or f64")
       ->type_name("MODE");
   command
       ->add_option("--meaning", call->request.meanings,
@@ -80,6 +82,14 @@ void add_run_flags(CLI::App* command, RunCall* call) {
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->take_all();
+  command
+      ->add_option("--save", call->request.save,
+                   "Write the state of all ranks after the last step into this new folder")
+      ->type_name("DIR");
+  command
+      ->add_option("--resume", call->request.resume,
+                   "Go on from a folder that --save wrote; words of its job need not be said again")
+      ->type_name("DIR");
   command
       ->add_option("--fault", asked.faults,
                    "Change the program before it is run; several, one after the other")
@@ -97,8 +107,11 @@ void add_run_flags(CLI::App* command, RunCall* call) {
 /// An experiment, or a run of the job.
 Action asked_of(const std::shared_ptr<RunCall>& call, const CLI::App& command) {
   if (call->experiment.empty()) {
-    return on_request(call->request.program.job,
-                      [call](const JobRequest& request) { return run_job(*call, request); });
+    return [call] {
+      open_checkpoint(call->request);
+      return on_request(call->request.program.job,
+                        [call](const JobRequest& request) { return run_job(*call, request); })();
+    };
   }
   require_alone(command);
   return [call] { return run_experiment(*call); };
@@ -118,7 +131,9 @@ void add_run_command(CLI::App& program, Action& action) {
       "  placet run gpt2 --placement \"dp=2:zero3 tp=2:tp+sp\" --global-batch 4\n"
       "  placet run --experiment integrity\n"
       "  placet run llama-3.1-8b --placement \"pp=2:1f1b dp=2:zero1\" --global-batch 8 --steps "
-      "10\n");
+      "10\n"
+      "  placet run gpt2 --placement dp=4:zero3 --global-batch 4 --steps 2 --save after2\n"
+      "  placet run --resume after2 --steps 8\n");
   command->callback([call, command, &action] { action = asked_of(call, *command); });
 }
 

@@ -101,6 +101,27 @@ FunctionTable functions_of(const Program& program, const Meanings& meanings,
   return table;
 }
 
+/// The state of all ranks in the memory of a run.
+template <class Numbers>
+class HeldState : public StateView {
+ public:
+  HeldState(const std::vector<PlacedSlice>& placed, const Memory<Numbers>& memory)
+      : placed_(placed), memory_(memory) {
+    slices_.reserve(placed.size());
+    for (const PlacedSlice& one : placed) slices_.push_back(one.slice);
+  }
+  const std::vector<StateSlice>& slices() const override { return slices_; }
+  EncodedSlice numbers(std::size_t slice) const override {
+    const PlacedSlice& one = placed_.at(slice);
+    return encoded(memory_.numbers.data() + one.address, one.slice.count, one.slice.format);
+  }
+
+ private:
+  const std::vector<PlacedSlice>& placed_;
+  const Memory<Numbers>& memory_;
+  std::vector<StateSlice> slices_;
+};
+
 /// One program beside its reference, both on the same kind of numbers.
 template <class Numbers>
 class Training {
@@ -122,7 +143,7 @@ class Training {
     reference_ = builder_.build();
     check_work(reference_.list, options_.limits);
     plan_ = Planner(program_, reference_, library_, mesh_)
-                .build(options_.steps, options_.limits.elements);
+                .build(first_step() + options_.steps, options_.limits.elements);
     out_.arithmetic = options_.arithmetic;
     out_.ranks = mesh_.ranks();
     out_.meanings = words_of(meanings_);
@@ -156,16 +177,39 @@ class Training {
       put(tensor, initial_numbers(program_, tensor, meanings_));
     }
     fill(plan_.once);
+    const std::vector<PlacedSlice> state = placed_slices(program_, plan_, mesh_);
+    if (options_.resume != nullptr) take_up(*options_.resume, state);
     Communicator communicator(program_, plan_, formats_);
-    for (int step = 0; step < options_.steps && !out_.stuck; ++step) {
-      ranks_.watcher = step == 0 ? &communicator : nullptr;
+    const int end = first_step() + options_.steps;
+    for (int step = first_step(); step < end && !out_.stuck; ++step) {
+      ranks_.watcher = step == first_step() ? &communicator : nullptr;
       train_step(step);
     }
     out_.sent = communicator.sent();
+    if (!out_.stuck) options_.on_end(HeldState(state, found_));
+  }
+
+  /// Steps that were made before this run.
+  int first_step() const { return options_.resume == nullptr ? 0 : options_.resume->steps(); }
+
+  /// The ranks begin with what is given; one device with that, of several formats with the widest.
+  void take_up(const StateSource& from, std::vector<PlacedSlice> state) {
+    for (const PlacedSlice& one : state) {
+      decode(from.numbers(one.slice), found_.numbers.data() + one.address, one.slice.count);
+    }
+    std::ranges::stable_sort(state, {}, [](const PlacedSlice& one) {
+      return std::pair(bits_of(one.slice.format), -one.slice.rank);
+    });
+    for (const PlacedSlice& one : state) {
+      for (const Run& run : one.region->runs) {
+        std::copy_n(found_.numbers.begin() + run.to, run.length,
+                    expected_.numbers.begin() + run.from);
+      }
+    }
   }
 
   void train_step(int step) {
-    if (step > 0) forget_the_rest();
+    if (step > first_step()) forget_the_rest();
     for (const ReferenceTensor& tensor : reference_.tensors) {
       if (tensor.ref.kind != StateRef::Kind::input) continue;
       put(tensor, step_numbers(program_, reference_, tensor, meanings_, step));
@@ -212,6 +256,16 @@ class Training {
     for (std::int64_t k = 0; k < run.length; ++k) {
       found_.numbers[at(run.to + k)] = zero ? Stored{} : expected_.numbers[at(run.from + k)];
       found_.levels[at(run.to + k)] = 0;
+      round_first(at(run.to + k));
+    }
+  }
+
+  /// Buffers rest in their formats from the beginning.
+  void round_first(std::size_t address) {
+    if constexpr (!std::is_same_v<Stored, Number>) {
+      if (address >= ranks_.formats.size()) return;
+      Stored& x = found_.numbers[address];
+      x = static_cast<Stored>(rounded_to(ranks_.formats[address], to_double(x)));
     }
   }
 
@@ -303,6 +357,18 @@ constexpr std::array<std::pair<std::string_view, Arithmetic>, 4> kArithmetics = 
 }};
 
 }  // namespace
+
+std::vector<StateSlice> state_slices(const Program& program, const RunLimits& limits) {
+  KernelLibrary library;
+  Mesh mesh(program, limits.ranks);
+  const ReferenceRun reference = ReferenceBuilder(program, library).build();
+  const ProgramPlan plan = Planner(program, reference, library, mesh).build(0, limits.elements);
+  std::vector<StateSlice> slices;
+  for (PlacedSlice& one : placed_slices(program, plan, mesh)) {
+    slices.push_back(std::move(one.slice));
+  }
+  return slices;
+}
 
 std::string_view name_of(Arithmetic arithmetic) {
   return std::ranges::find(kArithmetics, arithmetic,

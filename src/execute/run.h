@@ -10,6 +10,7 @@
 
 #include "execute/kernel_run.h"
 #include "execute/meanings.h"
+#include "execute/state.h"
 #include "program/program.h"
 #include "ranks/limits.h"
 
@@ -38,7 +39,16 @@ struct RunOptions {
   /// Told of each step when it is done.
   std::function<void(const StepLoss&)> on_step = [](const StepLoss&) {};
   execute::Slip slip = execute::Slip::none;  // of the ranks, not of the one device
+  /// What the ranks begin with, and one device with what the first of them holds; null: numbers
+  /// that are drawn. `steps` are further ones.
+  const execute::StateSource* resume = nullptr;
+  /// Told what the ranks hold after the last step, unless they are stuck.
+  std::function<void(const execute::StateView&)> on_end = [](const execute::StateView&) {};
 };
+
+/// What all ranks hold between steps, rank by rank. Throws as `run`.
+std::vector<execute::StateSlice> state_slices(const Program& program,
+                                              const ranks::RunLimits& limits);
 
 /// An entry of what a rank holds that is not what one device holds.
 struct Difference {

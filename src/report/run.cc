@@ -147,6 +147,7 @@ std::string run_text(const RunSheet& sheet, const TextStyle& style) {
   text += figures_text(sheet.sent, "bytes sent by a rank in a step", style);
   text += figures_text(sheet.held, "bytes in buffers of a rank", style);
   text += fmt::format("  the peak is reached at {} (rank {})\n", run.held.at, run.held.rank);
+  if (!sheet.saved.empty()) text += "  saved              " + sheet.saved + "\n";
   return text;
 }
 
@@ -186,6 +187,7 @@ std::string run_json(const RunSheet& sheet, const std::vector<Finding>& rules) {
                  {"sample_bytes", run.held.samples}};
   out["numbers_bytes"] = run.canonical_bytes;
   out["meanings"] = run.meanings;
+  out["saved"] = sheet.saved.empty() ? Json(nullptr) : Json(sheet.saved);
   out["findings"] = findings_json(rules);
   return print_json(out);
 }

@@ -25,6 +25,7 @@ struct RunSheet {
   bool as_it_is = true;      // the job's own program, not one made small
   std::vector<Beside> sent;  // bytes of a step by collective and axes, and in all
   std::vector<Beside> held;  // bytes at rest and at the peak
+  std::string saved;         // the folder with the state after the last step; empty: none
 };
 
 /// One line for a step: its loss, and whether one device has the same bits.
