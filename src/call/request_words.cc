@@ -160,6 +160,7 @@ RunRequest run_request_in(const Reader& request) {
       static_cast<int>(count_in(request, "steps", {1, 1000}, static_cast<std::size_t>(run.steps)));
   if (const auto mode = request.find("mode")) run.mode = word_in(*mode);
   run.meanings = words_in(request, "meaning");
+  run.watch = flag_in(request, "watch");
   return run;
 }
 

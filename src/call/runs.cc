@@ -164,6 +164,10 @@ RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRe
   if (!out.asked.has_step || out.asked.listed_only) return out;
   options.meanings = meanings_of(found, job, words);
   resume_and_save(request, found.program, options);
+  options.times = request.times;
+  const bool is_proven = request.program.faults.empty();
+  if (request.watch) options.proven = is_proven ? &found.program : &found.without_faults;
+  out.sheet.is_watched = request.watch;
   out.sheet.judged = out.asked.judged;
   out.sheet.as_it_is = found.as_it_is;
   out.sheet.run = run(found.program, options);

@@ -22,6 +22,8 @@ struct RunRequest {
   int steps = 3;
   std::string mode;                   // empty: that of the checkpoint, without one canonical
   std::vector<std::string> meanings;  // "learning-rate=3e-4"
+  bool watch = false;                 // compare with the program without faults in every step
+  bool times = false;                 // note when each operation ran, for a trace
   std::string save;                   // folder that the state goes to after the last step
   std::string resume;                 // folder of a checkpoint that the run goes on from
   std::shared_ptr<const checkpoint::Checkpoint> from;  // what is there: see open_checkpoint

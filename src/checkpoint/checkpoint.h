@@ -1,5 +1,5 @@
 // Checkpoints: the state of all ranks between two steps, one file of tensors per rank and an index
-// (docs/formats.md, section 18).
+// (docs/formats.md, section 19).
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // The index of a checkpoint: what was trained, how far, on which mesh, and where each rank's part
-// of each tensor stands (docs/formats.md, section 18).
+// of each tensor stands (docs/formats.md, section 19).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Files of tensors in the safetensors format (docs/formats.md, section 18): eight bytes that give
+// Files of tensors in the safetensors format (docs/formats.md, section 19): eight bytes that give
 // the length of a header, the header as JSON, then the tensors' bytes one after the other.
 //
 // The reader is strict. Tensors fill the rest of the file without gaps, each as long as its shape

@@ -21,6 +21,8 @@ struct RunCall {
   RunRequest request;
   ResultFlags result;
   std::string experiment;
+  std::string compare;
+  std::string trace;
 };
 
 int run_experiment(const RunCall& call) {
@@ -43,6 +45,7 @@ void require_alone(const CLI::App& command) {
 
 int run_job(const RunCall& call, const JobRequest& job) {
   RunRequest request = call.request;
+  request.times = !call.trace.empty();
   if (isatty(STDERR_FILENO) != 0) {
     request.on_step = [steps = request.steps](const StepLoss& step) {
       std::fprintf(stderr, "%s\n", step_text(step, steps).c_str());
@@ -58,9 +61,11 @@ int run_job(const RunCall& call, const JobRequest& job) {
     print(call.result.json ? faults_json(ran.asked.listed) : faults_text(ran.asked.listed));
     return kGood;
   }
+  if (!call.result.html.empty()) write_file(call.result.html, run_page(ran.sheet), "--html");
+  if (!call.trace.empty()) write_file(call.trace, ran_trace_json(ran.sheet), "--trace");
   print(call.result.json ? run_json(ran.sheet, ran.asked.rules)
                          : run_text(ran.sheet, output_style()));
-  return ran.sheet.run.equal ? kGood : kBad;
+  return ran.sheet.is_good() ? kGood : kBad;
 }
 
 /// What is executed, and how.
@@ -82,6 +87,18 @@ void add_run_flags(CLI::App* command, RunCall* call) {
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->take_all();
+  command->add_option("--html", call->result.html, "Write a self-contained page")
+      ->type_name("FILE");
+  command
+      ->add_option("--trace", call->trace,
+                   "Write what each rank did when, for Perfetto and chrome://tracing")
+      ->type_name("FILE");
+  command
+      ->add_option("--compare", call->compare,
+                   "What the ranks are compared with; it is done in any case")
+      ->check(CLI::IsMember({"one-device"}));
+  command->add_flag("--watch", call->request.watch,
+                    "In every step: state is consistent along every axis, gradients are whole");
   command
       ->add_option("--save", call->request.save,
                    "Write the state of all ranks after the last step into this new folder")

@@ -6,7 +6,9 @@
 #include <stdexcept>
 
 #include "execute/fill.h"
+#include "execute/spans.h"
 #include "execute/traffic.h"
+#include "execute/watch.h"
 #include "ranks/numbers.h"
 #include "ranks/plan.h"
 #include "units/at.h"
@@ -179,6 +181,10 @@ class Training {
     fill(plan_.once);
     const std::vector<PlacedSlice> state = placed_slices(program_, plan_, mesh_);
     if (options_.resume != nullptr) take_up(*options_.resume, state);
+    if (options_.upset) upset_state(*options_.upset, state);
+    if (options_.times) recorder_.emplace(program_, plan_, mesh_);
+    if (recorder_) ranks_.calls.push_back(&*recorder_);
+    if (options_.proven != nullptr) begin_watch(*options_.proven);
     Communicator communicator(program_, plan_, formats_);
     const int end = first_step() + options_.steps;
     for (int step = first_step(); step < end && !out_.stuck; ++step) {
@@ -186,7 +192,55 @@ class Training {
       train_step(step);
     }
     out_.sent = communicator.sent();
+    if (watch_) out_.watched = watch_->findings();
+    if (watch_) out_.watched_readings = watch_->compared();
+    if (recorder_) out_.spans = recorder_->spans();
     if (!out_.stuck) options_.on_end(HeldState(state, found_));
+  }
+
+  /// Half of the last digit of the format that is stored in.
+  double unit() const {
+    switch (options_.arithmetic) {
+      case Arithmetic::canonical:
+        return 0;
+      case Arithmetic::binary64:
+        return std::ldexp(1.0, -53);
+      case Arithmetic::binary32:
+        return std::ldexp(1.0, -24);
+      case Arithmetic::declared:
+        break;
+    }
+    const auto has = [&](Dtype d) { return std::ranges::find(formats_, d) != formats_.end(); };
+    if (has(Dtype::fp8)) return std::ldexp(1.0, -4);
+    if (has(Dtype::bf16)) return std::ldexp(1.0, -8);
+    return std::ldexp(1.0, has(Dtype::fp16) ? -11 : -24);
+  }
+
+  void upset_state(const StateUpset& upset, const std::vector<PlacedSlice>& state) {
+    for (const PlacedSlice& one : state) {
+      if (one.slice.rank != upset.rank || one.slice.tensor != upset.tensor) continue;
+      ranks_.upset =
+          Upset{.step = upset.step, .operation = upset.operation, .address = one.address};
+    }
+    ensure(ranks_.upset.has_value(), "what is upset is a part of the rank's state");
+  }
+
+  void begin_watch(const Program& proven) {
+    const ProgramPlan* plan = &plan_;
+    if (&proven != &program_) {
+      proven_reference_ = ReferenceBuilder(proven, library_).build();
+      proven_plan_ = Planner(proven, proven_reference_, library_, mesh_)
+                         .build(first_step() + options_.steps, options_.limits.elements);
+      plan = &proven_plan_;
+    }
+    const auto is_of_one_step = [](const Operation& op) { return op.step >= 0; };
+    if (plan->stuck || std::ranges::any_of(plan->list.operations, is_of_one_step)) {
+      throw InputError({.where = "--watch",
+                        .problem = "needs a program that can run, with the same steps each time"});
+    }
+    watch_.emplace(PlannedProgram{proven, *plan}, PlannedProgram{program_, plan_}, mesh_, found_,
+                   unit());
+    ranks_.calls.push_back(&*watch_);
   }
 
   /// Steps that were made before this run.
@@ -220,12 +274,15 @@ class Training {
                    ": a number of the training on one device is out of range";
       return;
     }
+    if (recorder_) recorder_->begin_step(step);
+    if (watch_) watch_->begin_step(step);
     if (const auto failed = ranks_.run(plan_.list, found_, step)) {
       const Operation& op = plan_.list.operations[*failed];
       out_.stuck = "step " + std::to_string(step + 1) + ", rank " + std::to_string(op.rank) +
                    ", instruction " + std::to_string(op.instruction) + ": a number is out of range";
       return;
     }
+    if (watch_) watch_->end_step();
     const std::int64_t differed = out_.differing;
     compare(step);
     StepLoss loss = losses(step);
@@ -346,6 +403,10 @@ class Training {
   Memory<Numbers> expected_;
   Memory<Numbers> found_;
   std::vector<Dtype> formats_;
+  ReferenceRun proven_reference_;  // where another program is run than was proven
+  ProgramPlan proven_plan_;
+  std::optional<Watch<Numbers>> watch_;
+  std::optional<SpanRecorder> recorder_;
   RealRun out_;
 };
 

@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/program_run.h"
 
@@ -91,6 +93,35 @@ TEST_F(CheckpointCommands, WrongFoldersAreRefused) {
   std::ofstream(path("foreign/index.json")) << "{\"weight_map\": {}}";
   expect_refused(resume + path("foreign"), "weight_map");
   EXPECT_FALSE(std::filesystem::exists(path("new")));
+}
+
+TEST_F(CheckpointCommands, PageAndTraceAreOfWhatRan) {
+  const Result result = run(job("dp=2:ddp") + "--steps 2 --watch --html " + path("page.html") +
+                            " --trace " + path("trace.json"));
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "all of them what was written")) << result.out;
+  const std::string page = read(path("page.html"));
+  EXPECT_TRUE(has(page, "Equal to the bit")) << page.substr(0, 400);
+  EXPECT_TRUE(has(page, "all_reduce over dp"));
+  EXPECT_FALSE(has(page, "src=\"http"));
+  const nlohmann::json trace = nlohmann::json::parse(read(path("trace.json")));
+  std::set<int> ranks;
+  std::size_t messages = 0;
+  for (const nlohmann::json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    ranks.insert(event.at("pid").get<int>());
+    EXPECT_GE(event.at("dur").get<double>(), 0);
+    messages += event.at("tid") == 1 ? 1U : 0U;
+  }
+  EXPECT_EQ(ranks, (std::set<int>{0, 1}));
+  EXPECT_GT(messages, 0U);
+}
+
+TEST_F(CheckpointCommands, WhatTheWatchFindsIsBad) {
+  const Result result =
+      run(job("dp=2:ddp") + "--steps 1 --watch --fault \"skip_update(any, rank=1)\"");
+  EXPECT_EQ(result.status, 1) << result.err;
+  EXPECT_TRUE(has(result.out, "state consistency")) << result.out;
 }
 
 // Files of more than 64 blocks cannot be written, as on a full disk; each rank's is larger.
