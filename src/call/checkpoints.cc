@@ -33,6 +33,7 @@ JobWords saved_words(JobFlags flags) {
 
 std::vector<std::pair<std::string, std::int64_t>> mesh_of(const Program& program) {
   std::vector<std::pair<std::string, std::int64_t>> mesh;
+  mesh.reserve(program.axes.size());
   for (const ProgramAxis& axis : program.axes) mesh.emplace_back(axis.name, axis.degree);
   mesh.pop_back();  // the micro-batches
   return mesh;

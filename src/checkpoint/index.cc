@@ -82,6 +82,7 @@ struct Listed {
 Listed listed_from(const Reader& reader) {
   const std::vector<Reader> items = items_of(reader, 3);
   std::vector<std::string> names;
+  names.reserve(kKinds.size());
   for (const auto& [kind, name] : kKinds) names.emplace_back(name);
   return {.name = items[0].text(),
           .kind = kKinds[items[1].one_of(names)].first,

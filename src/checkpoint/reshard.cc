@@ -105,6 +105,14 @@ Dtype Resharded::source_format(const StateSlice& target) const {
   return widest;
 }
 
+void Resharded::refuse_drift(const std::string& tensor, int rank) const {
+  throw InputError({.where = from_.where(),
+                    .value = tensor,
+                    .problem = "is not the same on all ranks that hold it: rank " +
+                               std::to_string(rank) + " has other numbers than one before it",
+                    .allowed = "a checkpoint whose replicas agree"});
+}
+
 /// Entries that this source gives and none before it has given.
 template <class Stored>
 std::int64_t Resharded::take(const StateSlice& target, const IndexedSlice& source,
@@ -114,20 +122,14 @@ std::int64_t Resharded::take(const StateSlice& target, const IndexedSlice& sourc
   for (const Run& run : shared_runs(runs_of(source.slice), runs_of(target))) {
     some.resize(at(run.length));
     execute::decode(from_.part(source, run.from, run.length), some.data(), run.length);
-    for (std::int64_t k = 0; k < run.length; ++k) {
-      Stored& to = numbers[at(run.to + k)];
-      char& is_known = known[at(run.to + k)];
-      if (is_known != 0 && !same_bits(to, some[at(k)])) {
-        throw InputError({.where = from_.where(),
-                          .value = target.tensor,
-                          .problem = "is not the same on all ranks that hold it: rank " +
-                                     std::to_string(source.slice.rank) +
-                                     " has other numbers than one before it",
-                          .allowed = "a checkpoint whose replicas agree"});
+    for (std::size_t k = 0; k < some.size(); ++k) {
+      const std::size_t place = at(run.to) + k;
+      if (known[place] != 0 && !same_bits(numbers[place], some[k])) {
+        refuse_drift(target.tensor, source.slice.rank);
       }
-      fresh += is_known == 0 ? 1 : 0;
-      to = some[at(k)];
-      is_known = 1;
+      fresh += known[place] == 0 ? 1 : 0;
+      numbers[place] = some[k];
+      known[place] = 1;
     }
   }
   return fresh;

@@ -22,6 +22,7 @@ class Resharded : public execute::StateView {
   template <class Stored>
   std::int64_t take(const execute::StateSlice& target, const IndexedSlice& source,
                     std::vector<Stored>& numbers, std::vector<char>& known) const;
+  [[noreturn]] void refuse_drift(const std::string& tensor, int rank) const;
   Dtype source_format(const execute::StateSlice& target) const;
   void check_tensors() const;
 

@@ -181,10 +181,7 @@ class Training {
     fill(plan_.once);
     const std::vector<PlacedSlice> state = placed_slices(program_, plan_, mesh_);
     if (options_.resume != nullptr) take_up(*options_.resume, state);
-    if (options_.upset) upset_state(*options_.upset, state);
-    if (options_.times) recorder_.emplace(program_, plan_, mesh_);
-    if (recorder_) ranks_.calls.push_back(&*recorder_);
-    if (options_.proven != nullptr) begin_watch(*options_.proven);
+    look_on(state);
     Communicator communicator(program_, plan_, formats_);
     const int end = first_step() + options_.steps;
     for (int step = first_step(); step < end && !out_.stuck; ++step) {
@@ -192,9 +189,7 @@ class Training {
       train_step(step);
     }
     out_.sent = communicator.sent();
-    if (watch_) out_.watched = watch_->findings();
-    if (watch_) out_.watched_readings = watch_->compared();
-    if (recorder_) out_.spans = recorder_->spans();
+    tell_what_was_seen();
     if (!out_.stuck) options_.on_end(HeldState(state, found_));
   }
 
@@ -214,6 +209,20 @@ class Training {
     if (has(Dtype::fp8)) return std::ldexp(1.0, -4);
     if (has(Dtype::bf16)) return std::ldexp(1.0, -8);
     return std::ldexp(1.0, has(Dtype::fp16) ? -11 : -24);
+  }
+
+  /// What else happens while the ranks run: a number changes, times are noted, readings watched.
+  void look_on(const std::vector<PlacedSlice>& state) {
+    if (options_.upset) upset_state(*options_.upset, state);
+    if (options_.times) recorder_.emplace(program_, plan_, mesh_);
+    if (recorder_) ranks_.calls.push_back(&*recorder_);
+    if (options_.proven != nullptr) begin_watch(*options_.proven);
+  }
+
+  void tell_what_was_seen() {
+    if (watch_) out_.watched = watch_->findings();
+    if (watch_) out_.watched_readings = watch_->compared();
+    if (recorder_) out_.spans = recorder_->spans();
   }
 
   void upset_state(const StateUpset& upset, const std::vector<PlacedSlice>& state) {
@@ -247,7 +256,8 @@ class Training {
   int first_step() const { return options_.resume == nullptr ? 0 : options_.resume->steps(); }
 
   /// The ranks begin with what is given; one device with that, of several formats with the widest.
-  void take_up(const StateSource& from, std::vector<PlacedSlice> state) {
+  void take_up(const StateSource& from, const std::vector<PlacedSlice>& placed) {
+    std::vector<PlacedSlice> state = placed;
     for (const PlacedSlice& one : state) {
       decode(from.numbers(one.slice), found_.numbers.data() + one.address, one.slice.count);
     }

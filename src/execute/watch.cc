@@ -24,25 +24,30 @@ std::string name_of_slot(const PlannedProgram& of, const ranks::Listing& listing
 }
 
 /// What an operation is for, whatever stands before and behind it: its rank, instruction and
-/// buffers. What is done again has the next number.
+/// buffers.
+std::string name_of_operation(const PlannedProgram& of, const Operation& op) {
+  const ranks::Listing& listing = *of.plan.listings[at(of.plan.classes[at(op.rank)])];
+  const ranks::ListedInstruction& one = listing.instructions[at(op.instruction)];
+  const Instruction& what = *one.what;
+  std::string name = std::to_string(op.rank) + " " + std::string(placet::name_of(what.kind)) + " " +
+                     what.label + " " +
+                     (what.kernel >= 0 ? of.program.kernels[at(what.kernel)].name : "");
+  for (const auto* refs : {&one.inputs, &one.outputs}) {
+    for (const ranks::ListedRef& ref : *refs) {
+      name += " " + name_of_slot(of, listing, ref.slot) + "." + std::to_string(ref.piece);
+    }
+  }
+  return name;
+}
+
+/// What is done again has the next number.
 std::vector<std::string> names_of_operations(const PlannedProgram& of) {
   std::map<std::string, int> seen;
   std::vector<std::string> names;
   names.reserve(of.plan.list.operations.size());
   for (const Operation& op : of.plan.list.operations) {
-    const ranks::Listing& listing = *of.plan.listings[at(of.plan.classes[at(op.rank)])];
-    const ranks::ListedInstruction& one = listing.instructions[at(op.instruction)];
-    const Instruction& what = *one.what;
-    std::string name = std::to_string(op.rank) + " " + std::string(placet::name_of(what.kind)) +
-                       " " + what.label + " " +
-                       (what.kernel >= 0 ? of.program.kernels[at(what.kernel)].name : "");
-    for (const auto* refs : {&one.inputs, &one.outputs}) {
-      for (const ranks::ListedRef& ref : *refs) {
-        name += " " + name_of_slot(of, listing, ref.slot) + "." + std::to_string(ref.piece);
-      }
-    }
-    const int nth = seen[name]++;
-    names.push_back(name + " " + std::to_string(nth));
+    const std::string name = name_of_operation(of, op);
+    names.push_back(name + " " + std::to_string(seen[name]++));
   }
   return names;
 }
@@ -258,23 +263,24 @@ void Watch<Numbers>::compare_replicas() {
            (a.second.size() == b.second.size() && a.second.front() > b.second.front());
   };
   for (const auto& [name, values] : groups) {
-    if (values.size() == 1) continue;
     const auto most = std::ranges::max_element(values, fewer);
-    const ranks::Region& same = *plan_.regions()[most->second.front()].region;
     for (const auto& [value, holders] : values) {
       if (value == most->first) continue;
-      for (const std::size_t r : holders) {
-        const Reading& reading = plan_.readings()[at(plan_.regions()[r].reading)];
-        std::vector<int> axes;
-        for (std::size_t a = 0; a + 1 < proven_.program.axes.size(); ++a) {
-          const bool differs = mesh_.at(same.rank)[a] != mesh_.at(reading.rank)[a];
-          if (differs) axes.push_back(static_cast<int>(a));
-        }
-        report(reading, "state consistency", names_of(axes),
-               "is not what rank " + std::to_string(same.rank) + " holds");
-      }
+      for (const std::size_t r : holders) report_replica(r, most->second.front());
     }
   }
+}
+
+template <class Numbers>
+void Watch<Numbers>::report_replica(std::size_t region, std::size_t same) {
+  const Reading& reading = plan_.readings()[at(plan_.regions()[region].reading)];
+  const int rank = plan_.regions()[same].region->rank;
+  std::vector<int> axes;
+  for (std::size_t a = 0; a + 1 < proven_.program.axes.size(); ++a) {
+    if (mesh_.at(rank)[a] != mesh_.at(reading.rank)[a]) axes.push_back(static_cast<int>(a));
+  }
+  report(reading, "state consistency", names_of(axes),
+         "is not what rank " + std::to_string(rank) + " holds");
 }
 
 template <class Numbers>

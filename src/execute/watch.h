@@ -46,6 +46,7 @@ class Watch : public CallWatcher {
   void read(int reading, std::int64_t address, std::int64_t size);
   bool agree(const Sketch& expected, const Sketch& found, const Reading& reading) const;
   void compare_replicas();
+  void report_replica(std::size_t region, std::size_t same);
   void compare_arguments(std::size_t operation);
   void report(const Reading& reading, std::string condition, std::vector<std::string> axes,
               std::string problem);

@@ -1,6 +1,7 @@
 #include "execute/watch_plan.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "units/at.h"
 
@@ -71,9 +72,7 @@ const ListedInstruction& WatchPlan::listed(const Operation& op) const {
       ->instructions[placet::at(op.instruction)];
 }
 
-std::int64_t WatchPlan::element(std::int64_t place) const {
-  return plan_.list.addresses[placet::at(place)];
-}
+std::int64_t WatchPlan::element(std::size_t place) const { return plan_.list.addresses[place]; }
 
 void WatchPlan::label_all() {
   for (const auto* regions : {&plan_.once, &plan_.fresh}) {
@@ -177,22 +176,55 @@ void WatchPlan::label_call(std::size_t i) {
   }
 }
 
+bool WatchPlan::has_one_label(const Transfer& transfer, std::int64_t k) const {
+  std::int64_t label = kNone;
+  for (std::size_t s = 0; s < transfer.source_count; ++s) {
+    const std::int64_t own = labels_[placet::at(element(transfer.sources + s) + k)];
+    if (label != kNone && own != kNone && own != label) return false;
+    label = std::max(label, own);
+  }
+  return true;
+}
+
 /// Whether what is added up has the same labels, so that a sum of sketches is that of the sum.
 bool WatchPlan::keeps_labels(const Operation& op) const {
   for (std::size_t t = op.first; t < op.first + op.count; ++t) {
     const Transfer& transfer = plan_.list.transfers[t];
     if (transfer.source_count > 1 && op.combine != Combine::sum) return false;
     for (std::int64_t k = 0; k < transfer.length; ++k) {
-      std::int64_t label = kNone;
-      for (std::size_t s = 0; s < transfer.source_count; ++s) {
-        const std::int64_t own =
-            labels_[placet::at(plan_.list.addresses[transfer.sources + s] + k)];
-        if (label != kNone && own != kNone && own != label) return false;
-        label = std::max(label, own);
-      }
+      if (!has_one_label(transfer, k)) return false;
     }
   }
   return true;
+}
+
+WatchPlan::Labels WatchPlan::labels_of_sources(const Operation& op) const {
+  Labels moved;
+  for (std::size_t t = op.first; t < op.first + op.count; ++t) {
+    const Transfer& transfer = plan_.list.transfers[t];
+    for (std::int64_t k = 0; k < transfer.length; ++k) {
+      std::int64_t label = kNone;
+      for (std::size_t s = 0; s < transfer.source_count; ++s) {
+        label = std::max(label, labels_[placet::at(element(transfer.sources + s) + k)]);
+      }
+      moved.push_back(label);
+    }
+  }
+  return moved;
+}
+
+/// The sources are read as by a kernel.
+WatchPlan::Labels WatchPlan::labelled_anew(std::size_t i) {
+  const Operation& op = plan_.list.operations[i];
+  Labels moved;
+  for (std::size_t t = op.first; t < op.first + op.count; ++t) {
+    const Transfer& transfer = plan_.list.transfers[t];
+    for (std::size_t s = 0; s < transfer.source_count; ++s) {
+      read_at(i, element(transfer.sources + s), transfer.length, reading_of(op, 0));
+    }
+    for (std::int64_t k = 0; k < transfer.length; ++k) moved.push_back(kRelabelled + k);
+  }
+  return moved;
 }
 
 /// What is sent has the labels of what it comes from; what cannot have them is labelled anew.
@@ -200,20 +232,7 @@ void WatchPlan::label_move(std::size_t i) {
   const Operation& op = plan_.list.operations[i];
   const OperationList& list = plan_.list;
   is_opaque_[i] = keeps_labels(op) ? 0 : 1;
-  Labels moved;
-  for (std::size_t t = op.first; t < op.first + op.count; ++t) {
-    const Transfer& transfer = list.transfers[t];
-    for (std::size_t s = 0; s < transfer.source_count && is_opaque_[i] != 0; ++s) {
-      read_at(i, list.addresses[transfer.sources + s], transfer.length, reading_of(op, 0));
-    }
-    for (std::int64_t k = 0; k < transfer.length; ++k) {
-      std::int64_t label = is_opaque_[i] != 0 ? kRelabelled + k : kNone;
-      for (std::size_t s = 0; s < transfer.source_count && is_opaque_[i] == 0; ++s) {
-        label = std::max(label, labels_[placet::at(list.addresses[transfer.sources + s] + k)]);
-      }
-      moved.push_back(label);
-    }
-  }
+  const Labels moved = is_opaque_[i] != 0 ? labelled_anew(i) : labels_of_sources(op);
   auto next = moved.begin();
   for (std::size_t t = op.first; t < op.first + op.count; ++t) {
     const Transfer& transfer = list.transfers[t];
@@ -304,19 +323,21 @@ void WatchPlan::follow_back() {
   }
 }
 
+void WatchPlan::rest_between(std::int64_t begin, std::int64_t end) {
+  const Labels labels(first_labels_.begin() + begin, first_labels_.begin() + end);
+  for (Writing& writing : taken(begin, end - begin, 0, labels)) {
+    for (const int r : sets_[placet::at(writing.readers)]) rested_[placet::at(r)] = true;
+    resting_.push_back(std::move(writing));
+  }
+}
+
 /// What nobody has written has no label, and is not expected to be anything.
 void WatchPlan::follow_resting(std::int64_t begin, std::int64_t last) {
   while (begin < last) {
     std::int64_t end = begin;
     const bool is_known = first_labels_[placet::at(begin)] != kNone;
     while (end < last && (first_labels_[placet::at(end)] != kNone) == is_known) ++end;
-    if (is_known) {
-      const Labels labels(first_labels_.begin() + begin, first_labels_.begin() + end);
-      for (Writing& writing : taken(begin, end - begin, 0, labels)) {
-        for (const int r : sets_[placet::at(writing.readers)]) rested_[placet::at(r)] = true;
-        resting_.push_back(std::move(writing));
-      }
-    }
+    if (is_known) rest_between(begin, end);
     begin = end;
   }
 }
@@ -367,65 +388,72 @@ void WatchPlan::note_axes(const Operation& op, const std::vector<int>& sets) {
   for (const int set : sets) {
     for (const int r : sets_[placet::at(set)]) {
       std::vector<int>& axes = readings_[placet::at(r)].axes;
-      for (const int axis : what.axes) {
-        if (std::ranges::find(axes, axis) == axes.end()) axes.push_back(axis);
-      }
+      std::ranges::copy_if(what.axes, std::back_inserter(axes),
+                           [&](int axis) { return std::ranges::find(axes, axis) == axes.end(); });
     }
+  }
+}
+
+/// Of every element that is moved, transfer after transfer, who reads it where it arrives.
+std::vector<int> WatchPlan::readers_of_targets(const Operation& op) {
+  std::vector<int> sets;
+  for (std::size_t t = op.first; t < op.first + op.count; ++t) {
+    const Transfer& transfer = plan_.list.transfers[t];
+    for (std::int64_t k = 0; k < transfer.length; ++k) {
+      int set = 0;
+      for (std::size_t s = 0; s < transfer.target_count; ++s) {
+        set = joined(set, readers_[placet::at(element(transfer.targets + s) + k)]);
+      }
+      sets.push_back(set);
+    }
+  }
+  return sets;
+}
+
+/// What is labelled anew is written like the result of a kernel.
+void WatchPlan::write_anew(std::size_t i, std::int64_t to, std::int64_t length) {
+  Labels labels;
+  for (std::int64_t k = 0; k < length; ++k) labels.push_back(kRelabelled + k);
+  for (Writing& writing : taken(to, length, 0, labels)) {
+    for (const int r : sets_[placet::at(writing.readers)]) made_[placet::at(r)] = true;
+    operations_[i].writings.emplace_back(-1, std::move(writing));
   }
 }
 
 void WatchPlan::follow_move(std::size_t i) {
   const Operation& op = plan_.list.operations[i];
-  const OperationList& list = plan_.list;
-  std::vector<int> sets;  // by element, transfer after transfer
-  for (std::size_t t = op.first; t < op.first + op.count; ++t) {
-    const Transfer& transfer = list.transfers[t];
-    for (std::int64_t k = 0; k < transfer.length; ++k) {
-      int set = 0;
-      for (std::size_t s = 0; s < transfer.target_count; ++s) {
-        set = joined(set, readers_[placet::at(list.addresses[transfer.targets + s] + k)]);
-      }
-      sets.push_back(set);
-    }
-  }
+  const std::vector<int> sets = readers_of_targets(op);
   std::vector<int> distinct = sets;
   std::ranges::sort(distinct);
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   note_axes(op, distinct);
-  std::size_t next_reading = 0;
-  std::size_t next = 0;
+  const bool is_opaque = is_opaque_[i] != 0;
   for (std::size_t t = op.first; t < op.first + op.count; ++t) {
-    const Transfer& transfer = list.transfers[t];
+    const Transfer& transfer = plan_.list.transfers[t];
     for (std::size_t s = 0; s < transfer.target_count; ++s) {
-      const std::int64_t to = list.addresses[transfer.targets + s];
-      if (is_opaque_[i] == 0) {
-        std::fill_n(readers_.begin() + to, transfer.length, 0);
-        continue;
-      }
-      Labels labels(placet::at(transfer.length));
-      for (std::size_t k = 0; k < labels.size(); ++k) {
-        labels[k] = kRelabelled + static_cast<std::int64_t>(k);
-      }
-      for (Writing& writing : taken(to, transfer.length, 0, labels)) {
-        for (const int r : sets_[placet::at(writing.readers)]) made_[placet::at(r)] = true;
-        operations_[i].writings.emplace_back(-1, std::move(writing));
-      }
+      const std::int64_t to = element(transfer.targets + s);
+      if (is_opaque) write_anew(i, to, transfer.length);
+      std::fill_n(readers_.begin() + to, transfer.length, 0);
     }
   }
+  std::size_t reading = 0;
+  const int* next = sets.data();
   for (std::size_t t = op.first; t < op.first + op.count; ++t) {
-    const Transfer& transfer = list.transfers[t];
+    const Transfer& transfer = plan_.list.transfers[t];
     for (std::size_t s = 0; s < transfer.source_count; ++s) {
-      const std::int64_t from = list.addresses[transfer.sources + s];
-      if (is_opaque_[i] != 0) {
-        add_reader(from, transfer.length, operations_[i].readings[next_reading++].second);
-        continue;
-      }
-      for (std::int64_t k = 0; k < transfer.length; ++k) {
-        int& to = readers_[placet::at(from + k)];
-        to = joined(to, sets[next + placet::at(k)]);
-      }
+      const std::int64_t from = element(transfer.sources + s);
+      if (is_opaque) add_reader(from, transfer.length, operations_[i].readings[reading++].second);
+      if (!is_opaque) add_readers(from, transfer.length, next);
     }
-    next += placet::at(transfer.length);
+    next += transfer.length;
+  }
+}
+
+/// The readers of what is moved read what it comes from.
+void WatchPlan::add_readers(std::int64_t from, std::int64_t length, const int* sets) {
+  for (std::int64_t k = 0; k < length; ++k) {
+    int& to = readers_[placet::at(from + k)];
+    to = joined(to, sets[k]);
   }
 }
 

@@ -66,17 +66,16 @@ class WatchPlan {
 
  private:
   using Labels = std::vector<std::int64_t>;
-  struct Relabelled {
-    std::int64_t begin = 0;
-    std::int64_t length = 0;
-  };
 
   // Forwards: labels.
   void label_all();
   void label_region(const ranks::Region& region);
   void label_call(std::size_t op);
   void label_move(std::size_t op);
+  bool has_one_label(const ranks::Transfer& transfer, std::int64_t k) const;
   bool keeps_labels(const ranks::Operation& op) const;
+  Labels labels_of_sources(const ranks::Operation& op) const;
+  Labels labelled_anew(std::size_t op);
   const Labels& labels_of(int rank, const ranks::ListedRef& ref);
   const ranks::ListedInstruction& listed(const ranks::Operation& op) const;
   std::vector<LabelRun> runs_at(std::int64_t address, std::int64_t length) const;
@@ -88,8 +87,12 @@ class WatchPlan {
   // Backwards: who reads.
   void follow_back();
   void follow_resting(std::int64_t begin, std::int64_t last);
+  void rest_between(std::int64_t begin, std::int64_t end);
   void follow_call(std::size_t op);
   void follow_move(std::size_t op);
+  std::vector<int> readers_of_targets(const ranks::Operation& op);
+  void write_anew(std::size_t op, std::int64_t to, std::int64_t length);
+  void add_readers(std::int64_t from, std::int64_t length, const int* sets);
   void add_reader(std::int64_t address, std::int64_t length, int reading);
   std::vector<Writing> taken(std::int64_t address, std::int64_t length, std::int64_t base,
                              const Labels& labels);
@@ -97,7 +100,7 @@ class WatchPlan {
   int joined(int a, int b);
   int set_of(std::vector<int> members);
   void note_axes(const ranks::Operation& op, const std::vector<int>& sets);
-  std::int64_t element(std::int64_t place) const;
+  std::int64_t element(std::size_t place) const;  // an address of the list
 
   const Program& program_;
   const ranks::ProgramPlan& plan_;

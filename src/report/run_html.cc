@@ -65,6 +65,7 @@ std::string losses_html(const RealRun& run) {
 
 std::string figures_html(std::string_view title, const std::vector<Beside>& lines) {
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(lines.size());
   for (const Beside& line : lines) {
     const std::string derived = line.derived ? std::to_string(*line.derived) : "-";
     std::string sign;
@@ -77,6 +78,7 @@ std::string figures_html(std::string_view title, const std::vector<Beside>& line
 std::string differences_html(const RealRun& run) {
   if (run.differences.empty()) return "";
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(run.differences.size());
   for (const Difference& d : run.differences) {
     rows.push_back({code(d.tensor), std::to_string(d.rank), index_of(d), std::to_string(d.step),
                     fmt::format("{:.9g}", d.expected), fmt::format("{:.9g}", d.found)});
