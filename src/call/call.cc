@@ -139,13 +139,13 @@ Answer answer_run(const Asked& asked) {
     return answer_of(experiment.holds(), experiment_json(experiment));
   }
   allow_flags(asked.request,
-              {"fault", "accept", "list-faults", "steps", "mode", "meaning", "order"});
+              {"fault", "accept", "list-faults", "steps", "mode", "meaning", "order", "watch"});
   RunRequest run = run_request_in(asked.request);
   run.program.warn = asked.warn;
   return on_said(asked.catalog, run.program.job, AskedOf::all, [&](const JobRequest& request) {
     const RanProgram ran = ran_of(asked.catalog, run, request);
     if (auto answer = unjudged(ran.asked)) return *std::move(answer);
-    return answer_of(ran.sheet.run.equal, run_json(ran.sheet, ran.asked.rules));
+    return answer_of(ran.sheet.is_good(), run_json(ran.sheet, ran.asked.rules));
   });
 }
 

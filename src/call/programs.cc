@@ -247,7 +247,8 @@ VerifiedProgram verified_of(const Catalog& catalog, const ProgramRequest& reques
 ProgramToRun program_to_run(const Catalog& catalog, const ProgramRequest& request,
                             const JobRequest& job, bool (*fits)(const Job&)) {
   ToJudge found = to_judge(catalog, request, job);
-  ProgramToRun out{.asked = asked_program(request, found), .job = {}, .program = {}};
+  ProgramToRun out{
+      .asked = asked_program(request, found), .job = {}, .program = {}, .without_faults = {}};
   if (!found.has_step) return out;
   out.as_it_is = !found.job || fits(*found.job);
   if (!out.as_it_is) warn_of_counts(request, *found.job);
@@ -260,6 +261,7 @@ ProgramToRun program_to_run(const Catalog& catalog, const ProgramRequest& reques
     list_faults(request, std::move(out.program), out.asked);
     return out;
   }
+  out.without_faults = out.program;
   out.program = with_faults_of(request, std::move(out.program));
   if (!out.as_it_is) out.asked.judged.run_as = size_of(small_job(*found.job));
   out.job = std::move(found.job);

@@ -69,6 +69,7 @@ struct ProgramToRun {
   std::optional<Job> job;  // none: it came from a file
   bool as_it_is = true;    // false: the program of the same job made small
   Program program;
+  Program without_faults;
 };
 /// `fits`: whether a job's own program can be executed.
 ProgramToRun program_to_run(const Catalog& catalog, const ProgramRequest& request,

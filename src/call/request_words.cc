@@ -93,6 +93,35 @@ JobFlags job_flags_in(const Reader& request) {
   return flags;
 }
 
+JobWords job_words_of(const JobFlags& flags) {
+  JobWords words;
+  for (const JobWord& one : kJobWords) {
+    if (!(flags.*one.word).empty()) words.push_back({std::string(one.key), {flags.*one.word}});
+  }
+  for (const JobList& one : kJobLists) {
+    if (!(flags.*one.words).empty()) words.emplace_back(one.key, flags.*one.words);
+  }
+  return words;
+}
+
+JobFlags filled(JobFlags flags, const JobWords& words, const std::string& where) {
+  for (const auto& [key, said] : words) {
+    const auto* word = std::ranges::find(kJobWords, key, &JobWord::key);
+    const auto* list = std::ranges::find(kJobLists, key, &JobList::key);
+    if (word != kJobWords.end() && said.size() == 1) {
+      if ((flags.*word->word).empty()) flags.*word->word = said.front();
+    } else if (list != kJobLists.end()) {
+      if ((flags.*list->words).empty()) flags.*list->words = said;
+    } else {
+      throw InputError({.where = where,
+                        .value = key,
+                        .problem = "is no word of a job",
+                        .allowed = "the words of a job file"});
+    }
+  }
+  return flags;
+}
+
 PlanRequest plan_request_in(const Reader& request) {
   PlanRequest plan{.flags = job_flags_in(request)};
   if (const auto goal = request.find("goal")) {
@@ -132,6 +161,7 @@ RunRequest run_request_in(const Reader& request) {
   if (const auto mode = request.find("mode")) run.mode = word_in(*mode);
   if (const auto order = request.find("order")) run.order = word_in(*order);
   run.meanings = words_in(request, "meaning");
+  run.watch = flag_in(request, "watch");
   return run;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "call/job_flags.h"
@@ -21,6 +22,13 @@ std::vector<std::string> words_in(const Reader& request, std::string_view key);
 
 /// The words of a job. Keys of other flags are not looked at.
 JobFlags job_flags_in(const Reader& request);
+
+/// The words of a job by their keys, as far as they were said.
+using JobWords = std::vector<std::pair<std::string, std::vector<std::string>>>;
+JobWords job_words_of(const JobFlags& flags);
+/// The flags, with these words where they say nothing. Throws InputError that names `where` for a
+/// key that is of no job.
+JobFlags filled(JobFlags flags, const JobWords& words, const std::string& where);
 
 /// Beside those of a job, the flags of plan; of check and verify; of run.
 PlanRequest plan_request_in(const Reader& request);

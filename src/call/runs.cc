@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "call/checkpoints.h"
 #include "derive/derive.h"
 #include "report/judged.h"
 #include "units/at.h"
@@ -46,7 +47,11 @@ double most_extent(const Model& model) {
   return static_cast<double>(most);
 }
 
-bool fits_as_it_is(const Job& job) {
+}  // namespace
+
+ranks::RunLimits limits_of_runs() { return {.elements = 1LL << 24U, .products = 1e10}; }
+
+bool runs_as_it_is(const Job& job) {
   if (devices_of(job) > kMostRunDevices) return false;
   const auto samples = static_cast<double>(job.batch.global);
   const auto tokens = static_cast<double>(job.batch.sequence);
@@ -55,6 +60,8 @@ bool fits_as_it_is(const Job& job) {
   return samples * tokens * most_extent(job.model) <= kMostEntries &&
          samples * tokens * tokens * most_heads(job.model) <= kMostEntries;
 }
+
+namespace {
 
 /// Gated blocks have the activation of the models that made them known, all others that of GPT-2.
 bool is_gated(const Model& model) {
@@ -158,29 +165,49 @@ std::vector<RankFault> taken_rank_faults(std::vector<std::string>& faults) {
   return taken;
 }
 
+/// The order of the ranks' queues. What looks on at a run sees all ranks as one, in the order of
+/// the listing.
+QueueOrder order_of(const RunRequest& request) {
+  const QueueOrder asked = queue_order_from(request.order);
+  if (!request.watch && !request.times) return asked;
+  if (rank_kind_from(request.ranks) != RankKind::in_one_process) {
+    refuse(request.watch ? "--watch" : "--trace", "--ranks " + request.ranks,
+           "looks on at ranks of one process", "--ranks virtual");
+  }
+  return {.kind = QueueOrder::Kind::listed};
+}
+
 }  // namespace
 
 RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRequest& job) {
   RunOptions options{.steps = request.steps,
-                     .arithmetic = arithmetic_from(request.mode),
-                     .limits = {.elements = 1LL << 24U, .products = 1e10},
+                     .arithmetic = arithmetic_from(mode_of(request)),
+                     .limits = limits_of_runs(),
                      .on_step = request.on_step,
                      .rank_kind = rank_kind_from(request.ranks),
-                     .order = queue_order_from(request.order)};
-  meanings_of({}, job, request.meanings);  // words that are wrong are told before any work
+                     .order = order_of(request)};
+  const std::vector<std::string> words = meaning_words_of(request);
+  meanings_of({}, job, words);  // words that are wrong are told before any work
+  require_place(request);
   ProgramRequest of_program = request.program;
   options.rank_faults = taken_rank_faults(of_program.faults);
   if (!options.rank_faults.empty() && options.order.kind == QueueOrder::Kind::listed) {
     refuse("--order", "listed", "runs all ranks as one, so that none has a fault of its own",
            "early, late or seeded");
   }
-  ProgramToRun found = program_to_run(catalog, of_program, job, &fits_as_it_is);
+  ProgramToRun found = program_to_run(catalog, of_program, job, &runs_as_it_is);
   RanProgram out{.asked = std::move(found.asked), .sheet = {}};
   if (!out.asked.has_step || out.asked.listed_only) return out;
-  options.meanings = meanings_of(found, job, request.meanings);
+  options.meanings = meanings_of(found, job, words);
+  resume_and_save(request, found.program, options);
+  options.times = request.times;
+  const bool is_proven = request.program.faults.empty();
+  if (request.watch) options.proven = is_proven ? &found.program : &found.without_faults;
+  out.sheet.is_watched = request.watch;
   out.sheet.judged = out.asked.judged;
   out.sheet.as_it_is = found.as_it_is;
   out.sheet.run = run(found.program, options);
+  if (!out.sheet.run.stuck) out.sheet.saved = request.save;
   if (!found.job || !found.as_it_is) {
     put_messages(out.sheet, {}, false);
     put_memory(out.sheet, std::nullopt);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,13 +13,22 @@
 
 namespace placet {
 
+namespace checkpoint {
+class Checkpoint;
+}  // namespace checkpoint
+
 struct RunRequest {
   ProgramRequest program;
   int steps = 3;
-  std::string mode = "canonical";
+  std::string mode;                   // empty: that of the checkpoint, without one canonical
   std::string ranks = "virtual";      // where they live: RankKind
   std::string order = "early";        // QueueOrder
   std::vector<std::string> meanings;  // "learning-rate=3e-4"
+  bool watch = false;                 // compare with the program without faults in every step
+  bool times = false;                 // note when each operation ran, for a trace
+  std::string save;                   // folder that the state goes to after the last step
+  std::string resume;                 // folder of a checkpoint that the run goes on from
+  std::shared_ptr<const checkpoint::Checkpoint> from;  // what is there: see open_checkpoint
   std::function<void(const StepLoss&)> on_step = [](const StepLoss&) {};
 };
 
@@ -26,6 +36,10 @@ struct RanProgram {
   AskedProgram asked;
   RunSheet sheet;
 };
+/// What may be run at most.
+ranks::RunLimits limits_of_runs();
+/// Whether a job's own program is run, and not that of the same job made small.
+bool runs_as_it_is(const Job& job);
 RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRequest& job);
 
 }  // namespace placet

@@ -27,6 +27,7 @@ void add_lower_command(CLI::App& program, Action& action);
 void add_check_command(CLI::App& program, Action& action);
 void add_verify_command(CLI::App& program, Action& action);
 void add_run_command(CLI::App& program, Action& action);
+void add_reshard_command(CLI::App& program, Action& action);
 void add_data_command(CLI::App& program, Action& action);
 void add_explain_command(CLI::App& program, Action& action);
 void add_import_command(CLI::App& program, Action& action);

@@ -17,15 +17,12 @@ namespace placet {
 namespace {
 
 constexpr std::array kCommands = {
-    &add_model_command,   &add_derive_command,     &add_compare_command,    &add_simulate_command,
-    &add_plan_command,    &add_catalogue_commands, &add_bugs_command,       &add_validate_command,
-    &add_lower_command,   &add_check_command,      &add_verify_command,     &add_run_command,
-    &add_explain_command, &add_data_command,       &add_completion_command, &add_import_command,
-    &add_lint_command,    &add_export_command,     &add_diff_command,       &add_serve_command,
-    &add_audit_command};
-
-// Planned subcommands, so that a reader of the documentation is told so rather than corrected.
-constexpr std::array kLater = {"reshard"};
+    &add_model_command,   &add_derive_command,     &add_compare_command, &add_simulate_command,
+    &add_plan_command,    &add_catalogue_commands, &add_bugs_command,    &add_validate_command,
+    &add_lower_command,   &add_check_command,      &add_verify_command,  &add_run_command,
+    &add_reshard_command, &add_explain_command,    &add_data_command,    &add_completion_command,
+    &add_import_command,  &add_lint_command,       &add_export_command,  &add_diff_command,
+    &add_serve_command,   &add_audit_command};
 
 std::vector<std::string> command_names(const CLI::App& program) {
   std::vector<std::string> names;
@@ -44,12 +41,11 @@ void check_command(const CLI::App& program, int argc, const char* const* argv) {
     }
     if (word.starts_with('-')) continue;
     if (std::find(names.begin(), names.end(), word) != names.end()) return;
-    const bool later = std::find(kLater.begin(), kLater.end(), word) != kLater.end();
     throw InputError({.where = "subcommand",
                       .value = word,
-                      .problem = later ? "is not available in this version" : "is not known",
+                      .problem = "is not known",
                       .allowed = list_words(names),
-                      .nearest = later ? std::string() : nearest(word, names)});
+                      .nearest = nearest(word, names)});
   }
 }
 

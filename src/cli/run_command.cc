@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "call/checkpoints.h"
 #include "call/experiments.h"
 #include "call/runs.h"
 #include "cli/command.h"
@@ -21,6 +22,8 @@ struct RunCall {
   RunRequest request;
   ResultFlags result;
   std::string experiment;
+  std::string compare;
+  std::string trace;
 };
 
 int run_experiment(const RunCall& call) {
@@ -43,6 +46,7 @@ void require_alone(const CLI::App& command) {
 
 int run_and_print(const RunCall& call, const JobRequest& job) {
   RunRequest request = call.request;
+  request.times = !call.trace.empty();
   if (isatty(STDERR_FILENO) != 0) {
     request.on_step = [steps = request.steps](const StepLoss& step) {
       std::fprintf(stderr, "%s\n", step_text(step, steps).c_str());
@@ -59,9 +63,11 @@ int run_and_print(const RunCall& call, const JobRequest& job) {
     print(call.result.json ? faults_json(ran.asked.listed) : faults_text(ran.asked.listed));
     return kGood;
   }
+  if (!call.result.html.empty()) write_file(call.result.html, run_page(ran.sheet), "--html");
+  if (!call.trace.empty()) write_file(call.trace, ran_trace_json(ran.sheet), "--trace");
   print(call.result.json ? run_json(ran.sheet, ran.asked.rules)
                          : run_text(ran.sheet, output_style()));
-  return ran.sheet.run.equal ? kGood : kBad;
+  return ran.sheet.is_good() ? kGood : kBad;
 }
 
 /// Under mpirun one process prints, be it the result or what is wrong with the input.
@@ -90,9 +96,10 @@ void add_run_flags(CLI::App* command, RunCall* call) {
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
   command
-      ->add_option("--mode", call->request.mode,
-                   "canonical (exact sums, equal to the bit), declared (the job's formats), f32 or "
-                   "f64")
+      ->add_option(
+          "--mode", call->request.mode,
+          "canonical (exact sums, equal to the bit; without a checkpoint the default), declared "
+          "(the job's formats), f32 or f64")
       ->type_name("MODE");
   command
       ->add_option("--ranks", call->request.ranks,
@@ -110,6 +117,26 @@ void add_run_flags(CLI::App* command, RunCall* call) {
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->take_all();
+  command->add_option("--html", call->result.html, "Write a self-contained page")
+      ->type_name("FILE");
+  command
+      ->add_option("--trace", call->trace,
+                   "Write what each rank did when, for Perfetto and chrome://tracing")
+      ->type_name("FILE");
+  command
+      ->add_option("--compare", call->compare,
+                   "What the ranks are compared with; it is done in any case")
+      ->check(CLI::IsMember({"one-device"}));
+  command->add_flag("--watch", call->request.watch,
+                    "In every step: state is consistent along every axis, gradients are whole");
+  command
+      ->add_option("--save", call->request.save,
+                   "Write the state of all ranks after the last step into this new folder")
+      ->type_name("DIR");
+  command
+      ->add_option("--resume", call->request.resume,
+                   "Go on from a folder that --save wrote; words of its job need not be said again")
+      ->type_name("DIR");
   command
       ->add_option("--fault", asked.faults,
                    "Change the program before it is run; several, one after the other. Or of a "
@@ -128,8 +155,11 @@ void add_run_flags(CLI::App* command, RunCall* call) {
 /// An experiment, or a run of the job.
 Action asked_of(const std::shared_ptr<RunCall>& call, const CLI::App& command) {
   if (call->experiment.empty()) {
-    return on_request(call->request.program.job,
-                      [call](const JobRequest& request) { return run_job(*call, request); });
+    return [call] {
+      open_checkpoint(call->request);
+      return on_request(call->request.program.job,
+                        [call](const JobRequest& request) { return run_job(*call, request); })();
+    };
   }
   require_alone(command);
   return [call] { return run_experiment(*call); };
@@ -151,7 +181,9 @@ void add_run_command(CLI::App& program, Action& action) {
       "  mpirun -n 4 placet run gpt2 --placement dp=4:zero3 --ranks mpi\n"
       "  placet run --experiment integrity\n"
       "  placet run llama-3.1-8b --placement \"pp=2:1f1b dp=2:zero1\" --global-batch 8 --steps "
-      "10\n");
+      "10\n"
+      "  placet run gpt2 --placement dp=4:zero3 --global-batch 4 --steps 2 --save after2\n"
+      "  placet run --resume after2 --steps 8\n");
   command->callback([call, command, &action] { action = asked_of(call, *command); });
 }
 

@@ -51,9 +51,22 @@ std::optional<std::size_t> Machine<Numbers>::run(const OperationList& list, Memo
   for (std::size_t i = 0; i < list.operations.size(); ++i) {
     const Operation& op = list.operations[i];
     if (op.step >= 0 && op.step != step) continue;
+    if (upset && upset->step == step && upset->operation == i) change(memory);
+    for (CallWatcher* one : calls) one->before(i);
     if (!run_one(list, op, memory, step)) return i;
+    for (CallWatcher* one : calls) one->after(i);
   }
   return std::nullopt;
+}
+
+template <class Numbers>
+void Machine<Numbers>::change(Memory<Numbers>& memory) const {
+  Stored& x = memory.numbers.at(static_cast<std::size_t>(upset->address));
+  if constexpr (std::is_same_v<Stored, Number>) {
+    x.high += static_cast<Wide>(1) << kHighBits;
+  } else {
+    x += 1;
+  }
 }
 
 template <class Numbers>

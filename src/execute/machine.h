@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "execute/kernel_run.h"
+#include "execute/watched.h"
 #include "ranks/operation.h"
 
 namespace placet::execute {
@@ -31,6 +32,14 @@ class Watcher {
   virtual void moves(const OperationList& list, const Operation& op) = 0;
 };
 
+/// What is told of each operation, before and after it is done.
+class CallWatcher {
+ public:
+  virtual ~CallWatcher() = default;
+  virtual void before(std::size_t operation) = 0;
+  virtual void after(std::size_t operation) = 0;
+};
+
 /// Runs lists of operations, with room that it keeps.
 template <class Numbers>
 class Machine {
@@ -40,7 +49,9 @@ class Machine {
 
   /// Numbers of these elements are rounded to narrower formats when they are stored; empty: none.
   std::vector<Dtype> formats;
-  Watcher* watcher = nullptr;  // of moves; null: none
+  Watcher* watcher = nullptr;       // of moves; null: none
+  std::vector<CallWatcher*> calls;  // of all operations
+  std::optional<Upset> upset;
   Slip slip = Slip::none;
 
   /// One step, counted from 0. The number of the operation whose results are out of range; none:
@@ -53,6 +64,7 @@ class Machine {
   }
 
  private:
+  void change(Memory<Numbers>& memory) const;
   bool call(const OperationList& list, const Operation& op, Memory<Numbers>& memory,
             const CallContext& context);
   bool move(const OperationList& list, const Operation& op, Memory<Numbers>& memory);

@@ -8,8 +8,10 @@
 
 #include "execute/fill.h"
 #include "execute/poison.h"
+#include "execute/spans.h"
 #include "execute/team.h"
 #include "execute/traffic.h"
+#include "execute/watch.h"
 #include "ranks/numbers.h"
 #include "ranks/plan.h"
 #include "units/at.h"
@@ -116,6 +118,27 @@ FunctionTable functions_of(const Program& program, const Meanings& meanings,
   return table;
 }
 
+/// The state of all ranks in the memory of a run.
+template <class Numbers>
+class HeldState : public StateView {
+ public:
+  HeldState(const std::vector<PlacedSlice>& placed, const Memory<Numbers>& memory)
+      : placed_(placed), memory_(memory) {
+    slices_.reserve(placed.size());
+    for (const PlacedSlice& one : placed) slices_.push_back(one.slice);
+  }
+  const std::vector<StateSlice>& slices() const override { return slices_; }
+  EncodedSlice numbers(std::size_t slice) const override {
+    const PlacedSlice& one = placed_.at(slice);
+    return encoded(memory_.numbers.data() + one.address, one.slice.count, one.slice.format);
+  }
+
+ private:
+  const std::vector<PlacedSlice>& placed_;
+  const Memory<Numbers>& memory_;
+  std::vector<StateSlice> slices_;
+};
+
 /// One program beside its reference, both on the same kind of numbers.
 template <class Numbers>
 class Training {
@@ -138,7 +161,7 @@ class Training {
     reference_ = builder_.build();
     check_work(reference_.list, options_.limits);
     plan_ = Planner(program_, reference_, library_, mesh_)
-                .build(options_.steps, options_.limits.elements);
+                .build(first_step() + options_.steps, options_.limits.elements);
     out_.arithmetic = options_.arithmetic;
     out_.rank_kind = options_.rank_kind;
     out_.order = order();
@@ -174,12 +197,19 @@ class Training {
       put(tensor, initial_numbers(program_, tensor, meanings_));
     }
     fill(plan_.once);
+    const std::vector<PlacedSlice> state = placed_slices(program_, plan_, mesh_);
+    if (options_.resume != nullptr) take_up(*options_.resume, state);
     if (order().kind == QueueOrder::Kind::listed) {
+      look_on(state);
       train_in_step();
+      tell_what_was_seen();
     } else {
       train_in_queues();
     }
+    if (!out_.stuck && out_.judged) options_.on_end(HeldState(state, found_));
   }
+
+  int end_step() const { return first_step() + options_.steps; }
 
   /// Of ranks with processes of their own there is no common order.
   QueueOrder order() const {
@@ -188,10 +218,89 @@ class Training {
     return {.kind = QueueOrder::Kind::early};
   }
 
+  /// Half of the last digit of the format that is stored in.
+  double unit() const {
+    switch (options_.arithmetic) {
+      case Arithmetic::canonical:
+        return 0;
+      case Arithmetic::binary64:
+        return std::ldexp(1.0, -53);
+      case Arithmetic::binary32:
+        return std::ldexp(1.0, -24);
+      case Arithmetic::declared:
+        break;
+    }
+    const auto has = [&](Dtype d) { return std::ranges::find(formats_, d) != formats_.end(); };
+    if (has(Dtype::fp8)) return std::ldexp(1.0, -4);
+    if (has(Dtype::bf16)) return std::ldexp(1.0, -8);
+    return std::ldexp(1.0, has(Dtype::fp16) ? -11 : -24);
+  }
+
+  /// What else happens while the ranks run: a number changes, times are noted, readings watched.
+  void look_on(const std::vector<PlacedSlice>& state) {
+    if (options_.upset) upset_state(*options_.upset, state);
+    if (options_.times) recorder_.emplace(program_, plan_, mesh_);
+    if (recorder_) ranks_.calls.push_back(&*recorder_);
+    if (options_.proven != nullptr) begin_watch(*options_.proven);
+  }
+
+  void tell_what_was_seen() {
+    if (watch_) out_.watched = watch_->findings();
+    if (watch_) out_.watched_readings = watch_->compared();
+    if (recorder_) out_.spans = recorder_->spans();
+  }
+
+  void upset_state(const StateUpset& upset, const std::vector<PlacedSlice>& state) {
+    for (const PlacedSlice& one : state) {
+      if (one.slice.rank != upset.rank || one.slice.tensor != upset.tensor) continue;
+      ranks_.upset =
+          Upset{.step = upset.step, .operation = upset.operation, .address = one.address};
+    }
+    ensure(ranks_.upset.has_value(), "what is upset is a part of the rank's state");
+  }
+
+  void begin_watch(const Program& proven) {
+    const ProgramPlan* plan = &plan_;
+    if (&proven != &program_) {
+      proven_reference_ = ReferenceBuilder(proven, library_).build();
+      proven_plan_ = Planner(proven, proven_reference_, library_, mesh_)
+                         .build(first_step() + options_.steps, options_.limits.elements);
+      plan = &proven_plan_;
+    }
+    const auto is_of_one_step = [](const Operation& op) { return op.step >= 0; };
+    if (plan->stuck || std::ranges::any_of(plan->list.operations, is_of_one_step)) {
+      throw InputError({.where = "--watch",
+                        .problem = "needs a program that can run, with the same steps each time"});
+    }
+    watch_.emplace(PlannedProgram{proven, *plan}, PlannedProgram{program_, plan_}, mesh_, found_,
+                   unit());
+    ranks_.calls.push_back(&*watch_);
+  }
+
+  /// Steps that were made before this run.
+  int first_step() const { return options_.resume == nullptr ? 0 : options_.resume->steps(); }
+
+  /// The ranks begin with what is given; one device with that, of several formats with the widest.
+  void take_up(const StateSource& from, const std::vector<PlacedSlice>& placed) {
+    std::vector<PlacedSlice> state = placed;
+    for (const PlacedSlice& one : state) {
+      decode(from.numbers(one.slice), found_.numbers.data() + one.address, one.slice.count);
+    }
+    std::ranges::stable_sort(state, {}, [](const PlacedSlice& one) {
+      return std::pair(bits_of(one.slice.format), -one.slice.rank);
+    });
+    for (const PlacedSlice& one : state) {
+      for (const Run& run : one.region->runs) {
+        std::copy_n(found_.numbers.begin() + run.to, run.length,
+                    expected_.numbers.begin() + run.from);
+      }
+    }
+  }
+
   void train_in_step() {
     TransferCount count(plan_, formats_);
-    for (int step = 0; step < options_.steps && !out_.stuck; ++step) {
-      ranks_.watcher = step == 0 ? &count : nullptr;
+    for (int step = first_step(); step < end_step() && !out_.stuck; ++step) {
+      ranks_.watcher = step == first_step() ? &count : nullptr;
       draw_inputs(step);
       for (int r = 0; r < mesh_.ranks(); ++r) prepare(step, r);
       out_.stuck = train_alone(step);
@@ -204,7 +313,7 @@ class Training {
   void train_in_queues() {
     const std::unique_ptr<Team<Numbers>> team = made_team();
     out_.judged = team->judges();
-    for (int step = 0; step < options_.steps && !out_.stuck; ++step) {
+    for (int step = first_step(); step < end_step() && !out_.stuck; ++step) {
       out_.stuck = team->run_step(step);
       if (!out_.stuck && out_.judged) judge(step);
     }
@@ -222,6 +331,7 @@ class Training {
                            .reference = reference_,
                            .plan = plan_,
                            .order = order(),
+                           .first_step = first_step(),
                            .steps = options_.steps,
                            .expected = expected_,
                            .found = found_,
@@ -254,14 +364,18 @@ class Training {
   }
 
   std::optional<std::string> train_ranks(int step) {
-    const auto failed = ranks_.run(plan_.list, found_, step);
-    if (!failed) return std::nullopt;
-    const Operation& op = plan_.list.operations[*failed];
-    return out_of_range_text(step, op.rank, op.instruction);
+    if (recorder_) recorder_->begin_step(step);
+    if (watch_) watch_->begin_step(step);
+    if (const auto failed = ranks_.run(plan_.list, found_, step)) {
+      const Operation& op = plan_.list.operations[*failed];
+      return out_of_range_text(step, op.rank, op.instruction);
+    }
+    if (watch_) watch_->end_step();
+    return std::nullopt;
   }
 
   void prepare(int step, int rank) {
-    if (step > 0) forget_the_rest(rank);
+    if (step > first_step()) forget_the_rest(rank);
     fill(plan_.fresh, rank);
   }
 
@@ -298,6 +412,16 @@ class Training {
     for (std::int64_t k = 0; k < run.length; ++k) {
       found_.numbers[at(run.to + k)] = zero ? Stored{} : expected_.numbers[at(run.from + k)];
       found_.levels[at(run.to + k)] = 0;
+      round_first(at(run.to + k));
+    }
+  }
+
+  /// Buffers rest in their formats from the beginning.
+  void round_first(std::size_t address) {
+    if constexpr (!std::is_same_v<Stored, Number>) {
+      if (address >= ranks_.formats.size()) return;
+      Stored& x = found_.numbers[address];
+      x = static_cast<Stored>(rounded_to(ranks_.formats[address], to_double(x)));
     }
   }
 
@@ -382,6 +506,10 @@ class Training {
   Memory<Numbers> expected_;
   Memory<Numbers> found_;
   std::vector<Dtype> formats_;
+  ReferenceRun proven_reference_;  // where another program is run than was proven
+  ProgramPlan proven_plan_;
+  std::optional<Watch<Numbers>> watch_;
+  std::optional<SpanRecorder> recorder_;
   RealRun out_;
 };
 
@@ -393,6 +521,18 @@ constexpr std::array<std::pair<std::string_view, Arithmetic>, 4> kArithmetics = 
 }};
 
 }  // namespace
+
+std::vector<StateSlice> state_slices(const Program& program, const RunLimits& limits) {
+  KernelLibrary library;
+  Mesh mesh(program, limits.ranks);
+  const ReferenceRun reference = ReferenceBuilder(program, library).build();
+  const ProgramPlan plan = Planner(program, reference, library, mesh).build(0, limits.elements);
+  std::vector<StateSlice> slices;
+  for (PlacedSlice& one : placed_slices(program, plan, mesh)) {
+    slices.push_back(std::move(one.slice));
+  }
+  return slices;
+}
 
 std::string_view name_of(Arithmetic arithmetic) {
   return std::ranges::find(kArithmetics, arithmetic,

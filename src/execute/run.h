@@ -11,8 +11,11 @@
 #include "execute/kernel_run.h"
 #include "execute/meanings.h"
 #include "execute/queue_order.h"
+#include "execute/ran_span.h"
 #include "execute/rank_fault.h"
 #include "execute/rank_kind.h"
+#include "execute/state.h"
+#include "execute/watched.h"
 #include "program/program.h"
 #include "ranks/limits.h"
 
@@ -33,6 +36,15 @@ struct StepLoss {
   bool equal = true;  // all that is compared after this step
 };
 
+/// A number of a rank's state that changes by itself: one is added to the first entry of its part
+/// of the tensor before that operation of that step, counted from 0.
+struct StateUpset {
+  int step = 0;
+  std::size_t operation = 0;
+  int rank = 0;
+  std::string tensor;
+};
+
 struct RunOptions {
   int steps = 3;
   Arithmetic arithmetic = Arithmetic::canonical;
@@ -46,7 +58,20 @@ struct RunOptions {
   RankKind rank_kind = RankKind::in_one_process;
   QueueOrder order;
   std::vector<RankFault> rank_faults;
+  /// What the ranks begin with, and one device with what the first of them holds; null: numbers
+  /// that are drawn. `steps` are further ones.
+  const execute::StateSource* resume = nullptr;
+  /// A program that was proven and that the run is to be like: null where nothing is watched.
+  const Program* proven = nullptr;
+  std::optional<StateUpset> upset;  // of the ranks
+  bool times = false;               // note when each operation ran
+  /// Told what the ranks hold after the last step, unless they are stuck.
+  std::function<void(const execute::StateView&)> on_end = [](const execute::StateView&) {};
 };
+
+/// What all ranks hold between steps, rank by rank. Throws as `run`.
+std::vector<execute::StateSlice> state_slices(const Program& program,
+                                              const ranks::RunLimits& limits);
 
 /// An entry of what a rank holds that is not what one device holds.
 struct Difference {
@@ -101,8 +126,11 @@ struct RealRun {
   std::optional<std::string> stuck;     // why and where it cannot run
   std::vector<SentBytes> sent;
   HeldBytes held;
-  std::int64_t canonical_bytes = 0;   // what the numbers take here, of all ranks
-  std::vector<std::string> meanings;  // "activation=silu"
+  std::int64_t canonical_bytes = 0;            // what the numbers take here, of all ranks
+  std::vector<std::string> meanings;           // "activation=silu"
+  std::vector<execute::WatchFinding> watched;  // where it was watched: what was not as proven
+  std::int64_t watched_readings = 0;           // sketches compared, in all steps
+  std::vector<execute::RanSpan> spans;         // where times were asked for
 };
 
 inline constexpr std::size_t kMostDifferences = 64;

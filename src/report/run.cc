@@ -6,6 +6,7 @@
 
 #include "report/human.h"
 #include "report/json_parts.h"
+#include "report/run_parts.h"
 
 namespace placet {
 namespace {
@@ -16,13 +17,14 @@ std::string counted(std::int64_t n, const std::string& what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
+}  // namespace
+
 std::string index_of(const Difference& d) {
   std::string text;
   for (std::int64_t i : d.index) text += (text.empty() ? "" : " ") + std::to_string(i);
   return "[" + text + "]";
 }
 
-/// What the run found, as one sentence.
 std::string sentence_of(const RealRun& run) {
   if (run.stuck) return *run.stuck;
   const std::string size =
@@ -49,6 +51,8 @@ std::string heading_of(const RealRun& run) {
   if (run.arithmetic == Arithmetic::canonical) return run.equal ? "Equal to the bit" : "Not equal";
   return run.equal ? "Close" : "Not close";
 }
+
+namespace {
 
 std::string ranks_text(const RealRun& run) {
   const std::string order = ", queues " + text_of(run.order);
@@ -132,6 +136,55 @@ std::string losses_text(const RealRun& run, const TextStyle& style) {
                       rows, 2);
 }
 
+std::string axes_of(const execute::WatchFinding& finding) {
+  std::string text;
+  for (const std::string& axis : finding.axes) text += (text.empty() ? "" : " ") + axis;
+  return text.empty() ? "-" : text;
+}
+
+/// What the watch found, or that it found nothing.
+std::string watched_text(const RunSheet& sheet, const TextStyle& style) {
+  const RealRun& run = sheet.run;
+  if (!sheet.is_watched || (run.stuck && run.watched.empty())) return "";
+  if (run.watched.empty()) {
+    return fmt::format("  watched            {} readings, all of them what was written\n",
+                       run.watched_readings);
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const execute::WatchFinding& f : run.watched) {
+    if (rows.size() == kShown) break;
+    rows.push_back({f.condition, f.tensor, axes_of(f), std::to_string(f.rank),
+                    std::to_string(f.step), f.at + ": " + f.problem});
+  }
+  std::string text = "\n" + table(style,
+                                  {{.title = "watched", .may_shrink = true},
+                                   {.title = "tensor", .may_shrink = true},
+                                   {.title = "axes"},
+                                   {.title = "rank", .right = true},
+                                   {.title = "step", .right = true},
+                                   {.title = "where", .may_shrink = true}},
+                                  rows, 2);
+  if (run.watched.size() > rows.size()) {
+    text += fmt::format("  and {} more\n", run.watched.size() - rows.size());
+  }
+  return text;
+}
+
+Json watched_json(const RunSheet& sheet) {
+  if (!sheet.is_watched) return nullptr;
+  Json findings = Json::array();
+  for (const execute::WatchFinding& f : sheet.run.watched) {
+    findings.push_back({{"condition", f.condition},
+                        {"tensor", f.tensor},
+                        {"axes", f.axes},
+                        {"rank", f.rank},
+                        {"step", f.step},
+                        {"at", f.at},
+                        {"problem", f.problem}});
+  }
+  return {{"readings", sheet.run.watched_readings}, {"findings", std::move(findings)}};
+}
+
 Json figures_json(const std::vector<Beside>& lines) {
   Json all = Json::array();
   for (const Beside& line : lines) {
@@ -157,10 +210,12 @@ std::string run_text(const RunSheet& sheet, const TextStyle& style) {
   text += fmt::format("  ranks              {}\n", ranks_text(run));
   if (!sheet.judged.run_as.empty()) text += "  run as             " + sheet.judged.run_as + "\n";
   text += losses_text(run, style) + differences_text(run, style);
+  text += watched_text(sheet, style);
   if (run.stuck) return text;
   text += figures_text(sheet.sent, "bytes sent by a rank in a step", style);
   text += figures_text(sheet.held, "bytes in buffers of a rank", style);
   text += fmt::format("  the peak is reached at {} (rank {})\n", run.held.at, run.held.rank);
+  if (!sheet.saved.empty()) text += "  saved              " + sheet.saved + "\n";
   return text;
 }
 
@@ -203,6 +258,8 @@ std::string run_json(const RunSheet& sheet, const std::vector<Finding>& rules) {
                  {"sample_bytes", run.held.samples}};
   out["numbers_bytes"] = run.canonical_bytes;
   out["meanings"] = run.meanings;
+  out["watched"] = watched_json(sheet);
+  out["saved"] = sheet.saved.empty() ? Json(nullptr) : Json(sheet.saved);
   out["findings"] = findings_json(rules);
   return print_json(out);
 }

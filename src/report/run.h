@@ -25,11 +25,20 @@ struct RunSheet {
   bool as_it_is = true;      // the job's own program, not one made small
   std::vector<Beside> sent;  // bytes of a step by collective and axes, and in all
   std::vector<Beside> held;  // bytes at rest and at the peak
+  bool is_watched = false;
+  std::string saved;  // the folder with the state after the last step; empty: none
+
+  bool is_good() const { return run.equal && run.watched.empty(); }
 };
 
 /// One line for a step: its loss, and whether one device has the same bits.
 std::string step_text(const StepLoss& step, int steps);
 std::string run_text(const RunSheet& sheet, const TextStyle& style);
+/// A self-contained page.
+std::string run_page(const RunSheet& sheet);
+/// What each rank did when, for chrome://tracing and Perfetto: one process per rank, one thread for
+/// what it computes and one for messages.
+std::string ran_trace_json(const RunSheet& sheet);
 /// Schema placet.run/1.
 std::string run_json(const RunSheet& sheet, const std::vector<Finding>& rules = {});
 

@@ -39,8 +39,8 @@ bool reaches_the_world(std::string_view header) {
 }
 
 bool is_pure(const Folder& folder) {
-  static const std::vector<std::string_view> kWorldly = {"execute", "catalog", "interop", "report",
-                                                         "call",    "serve",   "cli"};
+  static const std::vector<std::string_view> kWorldly = {
+      "execute", "catalog", "checkpoint", "interop", "report", "call", "serve", "cli"};
   return !contains(kWorldly, folder.name);
 }
 
@@ -118,6 +118,10 @@ const std::vector<Folder>& folders() {
       {"catalog",
        {"units", "model", "cluster", "placement", "schedule", "profile"},
        {"nlohmann/", "toml", "fmt/", "csv.h"}},
+      // Files of what all ranks hold between steps; catalog for its strict reader.
+      {"checkpoint",
+       {"units", "model", "cluster", "program", "ranks", "execute", "catalog"},
+       {"nlohmann/", "fmt/"}},
       {"interop",
        {"units", "model", "cluster", "placement", "schedule", "profile", "catalog"},
        {"nlohmann/", "fmt/", "yaml.h"}},
@@ -131,19 +135,20 @@ const std::vector<Folder>& folders() {
       // What each subcommand answers, as one function from a request to a value: what the command
       // line, the Python package and others stand on.
       {"call",
-       {"units", "model", "cluster", "placement", "schedule", "profile", "derive", "program",
-        "lower", "check", "ranks", "algebra", "simulate", "search", "execute", "catalog", "interop",
-        "validate", "report"},
+       {"units",   "model",   "cluster",    "placement", "schedule", "profile",  "derive",
+        "program", "lower",   "check",      "ranks",     "algebra",  "simulate", "search",
+        "execute", "catalog", "checkpoint", "interop",   "validate", "report"},
        {"nlohmann/", "fmt/"}},
       {"serve",
-       {"units",   "model",   "cluster", "placement", "schedule", "profile",  "derive",
-        "program", "lower",   "check",   "ranks",     "algebra",  "simulate", "search",
-        "execute", "catalog", "interop", "validate",  "report",   "call"},
+       {"units",   "model",   "cluster",    "placement", "schedule", "profile",  "derive",
+        "program", "lower",   "check",      "ranks",     "algebra",  "simulate", "search",
+        "execute", "catalog", "checkpoint", "interop",   "validate", "report",   "call"},
        {"nlohmann/", "fmt/", "httplib"}},
       {"cli",
-       {"units",   "model",   "cluster", "placement", "schedule", "profile",  "derive",
-        "program", "lower",   "check",   "ranks",     "algebra",  "simulate", "search",
-        "execute", "catalog", "interop", "validate",  "report",   "call",     "serve"},
+       {"units",    "model",   "cluster", "placement", "schedule",   "profile",
+        "derive",   "program", "lower",   "check",     "ranks",      "algebra",
+        "simulate", "search",  "execute", "catalog",   "checkpoint", "interop",
+        "validate", "report",  "call",    "serve"},
        {"CLI/", "nlohmann/", "fmt/"}},
   };
   return kFolders;

@@ -297,6 +297,7 @@ def run(
     steps: int | None = None,
     mode: str | None = None,
     meaning: str | Sequence[str] | None = None,
+    watch: bool | None = None,
     catalogue: Catalogue | None = None,
 ) -> Run:
     """Executes the step program on real numbers and compares with one device."""
