@@ -124,9 +124,8 @@ std::int64_t Resharded::take(const StateSlice& target, const IndexedSlice& sourc
     execute::decode(from_.part(source, run.from, run.length), some.data(), run.length);
     for (std::size_t k = 0; k < some.size(); ++k) {
       const std::size_t place = at(run.to) + k;
-      if (known[place] != 0 && !same_bits(numbers[place], some[k])) {
-        refuse_drift(target.tensor, source.slice.rank);
-      }
+      const bool agrees = known[place] == 0 || same_bits(numbers[place], some[k]);
+      if (!agrees) refuse_drift(target.tensor, source.slice.rank);
       fresh += known[place] == 0 ? 1 : 0;
       numbers[place] = some[k];
       known[place] = 1;

@@ -27,6 +27,12 @@ bool is_persistent(const Region& region) {
          region.kind != StateRef::Kind::zero;
 }
 
+void add_axes(const AxisList& more, std::vector<int>& axes) {
+  for (const int axis : more) {
+    if (std::ranges::find(axes, axis) == axes.end()) axes.push_back(axis);
+  }
+}
+
 /// Labels as runs; unwritten entries have labels of their own, by place.
 std::vector<LabelRun> runs_of_labels(const std::int64_t* labels, std::int64_t count) {
   std::vector<LabelRun> runs;
@@ -198,16 +204,20 @@ bool WatchPlan::keeps_labels(const Operation& op) const {
   return true;
 }
 
+std::int64_t WatchPlan::label_of_sources(const Transfer& transfer, std::int64_t k) const {
+  std::int64_t label = kNone;
+  for (std::size_t s = 0; s < transfer.source_count; ++s) {
+    label = std::max(label, labels_[placet::at(element(transfer.sources + s) + k)]);
+  }
+  return label;
+}
+
 WatchPlan::Labels WatchPlan::labels_of_sources(const Operation& op) const {
   Labels moved;
   for (std::size_t t = op.first; t < op.first + op.count; ++t) {
     const Transfer& transfer = plan_.list.transfers[t];
     for (std::int64_t k = 0; k < transfer.length; ++k) {
-      std::int64_t label = kNone;
-      for (std::size_t s = 0; s < transfer.source_count; ++s) {
-        label = std::max(label, labels_[placet::at(element(transfer.sources + s) + k)]);
-      }
-      moved.push_back(label);
+      moved.push_back(label_of_sources(transfer, k));
     }
   }
   return moved;
@@ -387,11 +397,17 @@ void WatchPlan::note_axes(const Operation& op, const std::vector<int>& sets) {
   if (!is_collective(what.kind)) return;
   for (const int set : sets) {
     for (const int r : sets_[placet::at(set)]) {
-      std::vector<int>& axes = readings_[placet::at(r)].axes;
-      std::ranges::copy_if(what.axes, std::back_inserter(axes),
-                           [&](int axis) { return std::ranges::find(axes, axis) == axes.end(); });
+      add_axes(what.axes, readings_[placet::at(r)].axes);
     }
   }
+}
+
+int WatchPlan::readers_of_target(const Transfer& transfer, std::int64_t k) {
+  int set = 0;
+  for (std::size_t s = 0; s < transfer.target_count; ++s) {
+    set = joined(set, readers_[placet::at(element(transfer.targets + s) + k)]);
+  }
+  return set;
 }
 
 /// Of every element that is moved, transfer after transfer, who reads it where it arrives.
@@ -400,11 +416,7 @@ std::vector<int> WatchPlan::readers_of_targets(const Operation& op) {
   for (std::size_t t = op.first; t < op.first + op.count; ++t) {
     const Transfer& transfer = plan_.list.transfers[t];
     for (std::int64_t k = 0; k < transfer.length; ++k) {
-      int set = 0;
-      for (std::size_t s = 0; s < transfer.target_count; ++s) {
-        set = joined(set, readers_[placet::at(element(transfer.targets + s) + k)]);
-      }
-      sets.push_back(set);
+      sets.push_back(readers_of_target(transfer, k));
     }
   }
   return sets;

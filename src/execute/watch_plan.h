@@ -74,6 +74,7 @@ class WatchPlan {
   void label_move(std::size_t op);
   bool has_one_label(const ranks::Transfer& transfer, std::int64_t k) const;
   bool keeps_labels(const ranks::Operation& op) const;
+  std::int64_t label_of_sources(const ranks::Transfer& transfer, std::int64_t k) const;
   Labels labels_of_sources(const ranks::Operation& op) const;
   Labels labelled_anew(std::size_t op);
   const Labels& labels_of(int rank, const ranks::ListedRef& ref);
@@ -90,6 +91,7 @@ class WatchPlan {
   void rest_between(std::int64_t begin, std::int64_t end);
   void follow_call(std::size_t op);
   void follow_move(std::size_t op);
+  int readers_of_target(const ranks::Transfer& transfer, std::int64_t k);
   std::vector<int> readers_of_targets(const ranks::Operation& op);
   void write_anew(std::size_t op, std::int64_t to, std::int64_t length);
   void add_readers(std::int64_t from, std::int64_t length, const int* sets);
