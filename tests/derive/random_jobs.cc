@@ -328,6 +328,9 @@ std::string RandomJobs::describe(const Job& job) const {
     case Recompute::Kind::every:
       text += " --recompute every=" + std::to_string(job.recompute.count);
       break;
+    case Recompute::Kind::uniform:
+      text += " --recompute uniform=" + std::to_string(job.recompute.count);
+      break;
     case Recompute::Kind::first:
       text += " --recompute first=" + std::to_string(job.recompute.count);
       break;

@@ -19,16 +19,16 @@ namespace fs = std::filesystem;
 
 const fs::path kRealFiles = fs::path(PLACET_SOURCE_DIR) / "../shared/fixtures";
 
-struct Degrees {
+struct MeshDegrees {
   std::int64_t dp = 1, tp = 1, pp = 1, cp = 1, ep = 1;
 
-  friend bool operator==(const Degrees&, const Degrees&) = default;
+  friend bool operator==(const MeshDegrees&, const MeshDegrees&) = default;
 };
 
 struct ByHand {
   std::string file;
   Words given;  // what is not in the file: devices, and a model where only the batch matters
-  Degrees degrees;
+  MeshDegrees degrees;
   std::int64_t global_batch = 1;
   std::int64_t micro_batches = 1;
 };
@@ -229,8 +229,8 @@ bool divides_experts(const AxisPlacement& axis) {
   return false;
 }
 
-Degrees degrees_of(const Placement& placement) {
-  Degrees out;
+MeshDegrees degrees_of(const Placement& placement) {
+  MeshDegrees out;
   for (const AxisPlacement& axis : placement.axes) {
     if (divides_experts(axis)) out.ep *= axis.degree;
     switch (axis.how.cut) {
@@ -252,7 +252,7 @@ Degrees degrees_of(const Placement& placement) {
   return out;
 }
 
-std::string print(const Degrees& d, std::int64_t global, std::int64_t micro_batches) {
+std::string print(const MeshDegrees& d, std::int64_t global, std::int64_t micro_batches) {
   return "dp=" + std::to_string(d.dp) + " tp=" + std::to_string(d.tp) +
          " pp=" + std::to_string(d.pp) + " cp=" + std::to_string(d.cp) +
          " ep=" + std::to_string(d.ep) + ", " + std::to_string(global) + " samples in " +
@@ -266,7 +266,7 @@ std::string imported(const Catalog& catalog, const ByHand& hand) {
         {.sources = {read_source(kRealFiles / hand.file)}, .dialect = {}, .given = hand.given});
     if (!result.missing.empty()) return "asks for " + result.missing.front().what;
     const Job job = load_job(catalog, request_of_words(result.job, hand.file));
-    const Degrees degrees = degrees_of(job.placement);
+    const MeshDegrees degrees = degrees_of(job.placement);
     return print(degrees, job.batch.global, job.batch.global / (job.batch.micro * degrees.dp));
   } catch (const InputError& error) {
     return error.what();
