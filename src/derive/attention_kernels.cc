@@ -19,15 +19,15 @@ struct UnitKernels::Scores {
   double seen = 1;   // part of the pairs that a causal, windowed kernel computes
   std::int64_t queries = 0;
   std::int64_t keys = 0;
-  std::int64_t length = 0;  // keys that a query sees at most
+  std::int64_t length = 0;  // keys that a query sees at most at once
   double open = 0;          // part of the seen pairs in blocks of their own without a mask
 };
 
-/// A ring computes attention block by block, each of a device's chunks with each of another's. Of
-/// the triangle of n devices with c chunks each, 1 / nc lies in blocks on the diagonal; all others
-/// have no mask. Case: four devices of two chunks: 7/8.
-double UnitKernels::open_part(const Operator& op) const {
-  if (op.window > 0) return 0;
+/// A ring computes attention block by block, each of a device's chunks with each of another's: nc
+/// chunks for n devices with c each, 1 where attention is computed at once. Of the triangle of all
+/// pairs 1 / nc lies in blocks on the diagonal; all others have no mask. Case: four devices of two
+/// chunks: 8, of which 7/8 without a mask.
+std::int64_t UnitKernels::ring_chunks() const {
   std::int64_t chunks = 1;
   for (std::size_t a = 0; a < job.placement.axes.size() && a < job.attention.size(); ++a) {
     const AxisPlacement& axis = job.placement.axes[a];
@@ -36,7 +36,7 @@ double UnitKernels::open_part(const Operator& op) const {
     if (axis.how.cut != Cut::sequence || axis.degree == 1 || !in_blocks) continue;
     chunks *= axis.degree * exchange.sequence_chunks;
   }
-  return 1 - 1 / static_cast<double>(chunks);
+  return chunks;
 }
 
 std::int64_t UnitKernels::part_size(int v) const {
@@ -66,7 +66,11 @@ UnitKernels::Scores UnitKernels::scores_of(const Operator& op) const {
     const double part = std::min(1.0, (static_cast<double>(op.window) + kAttentionBlock) / keys);
     s.seen = part - part * part / 2;
   }
-  s.open = open_part(op);
+  if (op.window == 0) {
+    const std::int64_t chunks = ring_chunks();
+    s.length = std::max<std::int64_t>(1, s.keys / chunks);
+    s.open = 1 - 1 / static_cast<double>(chunks);
+  }
   return s;
 }
 

@@ -99,7 +99,7 @@ class UnitKernels {
 
   struct Scores;
   Scores scores_of(const Operator& op) const;
-  double open_part(const Operator& op) const;
+  std::int64_t ring_chunks() const;
   KernelWork fused_attention(const Operator& op, bool backward) const;
   void plain_attention(const Operator& op, bool backward, std::vector<KernelWork>& out) const;
   void write_expanded(const Operator& op, std::vector<KernelWork>& out) const;

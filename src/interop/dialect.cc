@@ -110,8 +110,8 @@ DerivedWord read_derived(const Reader& object) {
                       .minus = texts_at(object, "minus"),
                       .text = {},
                       .replaces = false,
-                       .rounds_down = false,
-                       .is_decimal = false};
+                      .rounds_down = false,
+                      .is_decimal = false};
   if (const auto text = object.find("text")) derived.text = text->text();
   if (const auto replaces = object.find("replaces")) derived.replaces = replaces->flag();
   if (const auto decimal = object.find("decimal")) derived.is_decimal = decimal->flag();

@@ -1,5 +1,5 @@
-// Charts of pages: an area that grows with the page, drawn as SVG in percent, with axes whose labels
-// keep their size (HTML beside the drawing). Inside of report/html.
+// Charts of pages: an area that grows with the page, drawn as SVG in percent, with axes whose
+// labels keep their size (HTML beside the drawing). Inside of report/html.
 #pragma once
 
 #include <functional>
@@ -38,7 +38,8 @@ std::string time_axis(const ChartAxis& x);
 std::string chart(std::string_view name, const ChartAxis& x, const ChartAxis& y,
                   const std::string& drawing, int height);
 
-/// A point of a scatter, with a short label beside it (none: empty) and a longer one for the pointer.
+/// A point of a scatter, with a short label above it (empty: none) and a longer one for the
+/// pointer.
 struct ChartPoint {
   double x = 0;
   double y = 0;

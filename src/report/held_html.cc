@@ -36,9 +36,10 @@ Held held_of(const MemoryClass& memory) {
 
 /// Passes in flight in the middle of each of so many equal spans: from the beginning of a forward
 /// pass to the end of the last work on the same micro-batch and chunk.
-std::vector<int> in_flight(const std::vector<Pass>& passes, Seconds step, std::size_t columns) {
+std::vector<int> in_flight(const std::vector<PipelinePass>& passes, Seconds step,
+                           std::size_t columns) {
   std::map<std::pair<int, std::int64_t>, std::pair<Seconds, Seconds>> spans;
-  for (const Pass& pass : passes) {
+  for (const PipelinePass& pass : passes) {
     const auto [it, is_new] =
         spans.try_emplace({pass.chunk, pass.micro_batch}, pass.begin, pass.end);
     it->second.second = pass.end;

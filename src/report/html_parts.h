@@ -19,8 +19,8 @@ std::string page(std::string_view title, const std::string& body);
 std::string section(std::string_view title, const std::string& body);
 
 /// A table. Cells are HTML already; `right` columns hold numbers, `spare` ones are left out where
-/// the page is narrow. `below`: of each row, what stands under it across all columns; empty: nothing
-/// does.
+/// the page is narrow. `below`: of each row, what stands under it across all columns; empty:
+/// nothing does.
 struct HtmlColumn {
   std::string title;
   bool right = false;

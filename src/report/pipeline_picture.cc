@@ -195,8 +195,8 @@ std::vector<Cell> row_of(const Simulation& simulated, int stage, Seconds begin, 
   return row;
 }
 
-std::vector<Pass> passes_of(const Simulation& simulated, int stage) {
-  std::vector<Pass> out;
+std::vector<PipelinePass> passes_of(const Simulation& simulated, int stage) {
+  std::vector<PipelinePass> out;
   for (const Slice& slice : simulated.slices) {
     if (slice.stage != stage || slice.lane != Lane::compute) continue;
     if (slice.micro_batch < 0 || !is_work(shade_of(slice.doing))) continue;

@@ -38,7 +38,7 @@ std::vector<Cell> row_of(const Simulation& simulated, int stage, Seconds begin, 
 
 /// One pass of a micro-batch through what a stage hosts: forward, or backward with what it computes
 /// again and the weights' part that follows at once.
-struct Pass {
+struct PipelinePass {
   bool forward = false;
   int chunk = 0;
   std::int64_t micro_batch = 0;
@@ -46,7 +46,7 @@ struct Pass {
 };
 
 /// Those of a stage, in order of time, waits within a pass included.
-std::vector<Pass> passes_of(const Simulation& simulated, int stage);
+std::vector<PipelinePass> passes_of(const Simulation& simulated, int stage);
 
 /// The whole step, and where a pass is narrower than two columns its beginning too. Empty where
 /// slices were left out.

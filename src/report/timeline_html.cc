@@ -57,7 +57,7 @@ std::string rectangle(const Cell& cell, std::size_t from, std::size_t to, std::s
 /// The number of its micro-batch in each pass that has room for it.
 std::string numbers_html(const Simulation& simulated, int stage, std::size_t row) {
   std::string text;
-  for (const Pass& pass : passes_of(simulated, stage)) {
+  for (const PipelinePass& pass : passes_of(simulated, stage)) {
     const std::string number = std::to_string(pass.micro_batch);
     const double width = (pass.end - pass.begin) / simulated.step * 100;
     if (width < kDigitWidth * static_cast<double>(number.size() + 1)) continue;

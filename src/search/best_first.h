@@ -4,13 +4,13 @@
 //
 // A Problem gives
 //   Node      with `double bound` (no leaf below has a smaller value) and `std::int64_t leaves`
-//   Answer    with `double value`, a total order by value first (operator<), and `same_as`: whether
-//             two leaves are one to whoever asked, who sees the better of them; transitive. If
-//             it has `bool behind`: a better one that is the same was among `best`, so that it is not judged
-//             to the end and is kept among all answers only
+//   Answer    with `double value`, a total order by value first (operator<), and `same_as`:
+//             whether two leaves are one to whoever asked, who sees the better of them;
+//             transitive. If it has `bool behind`: a better one that is the same was among `best`,
+//             so that it is not judged to the end and is kept among all answers only
 //   open(node, cutoff, best)   Opened<Node, Answer>: its children, or what its only leaf is worth;
-//             called from several threads at once, must depend on nothing but its arguments. `best`:
-//             what was found before the round, in order
+//             called from several threads at once, must depend on nothing but its arguments.
+//             `best`: what was found before the round, in order
 //   depth(node)          optional: its level, below kDepths; from kDeep on answers below it are
 //                        near, and its bound close to them
 //

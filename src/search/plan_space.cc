@@ -128,8 +128,8 @@ std::vector<std::int16_t> firsts_alike(const std::vector<Key>& keys) {
   return out;
 }
 
-/// Of each state the first that says the same of all axes but replicas; `once`: where a step has one
-/// micro-batch.
+/// Of each state the first that says the same of all axes but replicas; `once`: where a step has
+/// one micro-batch.
 std::vector<std::int16_t> states_alike(const Choices& choices, bool once) {
   std::vector<std::vector<AxisPlacement>> keys;
   for (std::size_t s = 0; s < choices.states.size(); ++s) {

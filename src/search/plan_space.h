@@ -124,9 +124,9 @@ class PlanSpace {
   /// What a plan has in common with its variants: plans that differ in the order of their axes, in
   /// how blocks are dealt to stages, in the chunks of a stage, in how many of the replicas share a
   /// cut of the states, in the exchange of attention, in what is recomputed or in what is moved off
-  /// the device, and in nothing else. Where a step has one micro-batch, what is kept over it is kept over the step
-  /// (but for tensors of several units, which each of them gathers): states that differ in that
-  /// alone are then variants, too.
+  /// the device, and in nothing else. Where a step has one micro-batch, what is kept over it is
+  /// kept over the step (but for tensors of several units, which each of them gathers): states
+  /// that differ in that alone are then variants, too.
   Plan placement_of(Plan plan) const;
 
   /// Makes `job`, a copy of base(), the job of the plan.

@@ -45,8 +45,8 @@ struct FoundPlan {
   Plan plan;
   Plan placement;  // of all its variants the same (PlanSpace::placement_of)
   PlanFigures figures;
-  /// A faster variant of it is known: what it needs was not counted to the end and is a lower bound,
-  /// and whether it fits is open.
+  /// A faster variant of it is known: what it needs was not counted to the end and is a lower
+  /// bound, and whether it fits is open.
   bool behind = false;
 
   bool same_as(const FoundPlan& other) const { return placement == other.placement; }

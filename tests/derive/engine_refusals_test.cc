@@ -62,7 +62,8 @@ TEST(Engines, RefuseShardsThatTheyDoNotKnow) {
     EXPECT_EQ(refusals(engine, "dp=2:fsdp"), 0U) << engine;
   }
   EXPECT_EQ(refusals("accelerate@1", "dp=2:ddp tp=2:tp"), 1U);
-  EXPECT_EQ(refusals("accelerate@1", "rep=2:ddp dp=2:fsdp tp=2:tp+sp"), 0U);
+  EXPECT_EQ(refusals("accelerate@1", "rep=2:ddp dp=2:fsdp tp=2:tp"), 0U);
+  EXPECT_EQ(refusals("accelerate@1", "rep=2:ddp dp=2:fsdp tp=2:tp+sp"), 1U);
 }
 
 TEST(Engines, RefuseOffloadThatTheirCodeRefuses) {
@@ -94,7 +95,8 @@ TEST(Engines, RefuseCombinationsOfAxesThatTheirCodeRefuses) {
     return refusals(engine_job("torchtitan@2026.02", build_model(tied), placement, 8, 8));
   };
   EXPECT_EQ(staged("dp=2:fsdp"), 0U);
-  EXPECT_EQ(staged("pp=2:1f1b dp=2:fsdp"), 1U);
+  EXPECT_EQ(staged("pp=2:1f1b dp=2:fsdp+keep-step"), 1U);
+  EXPECT_EQ(staged("pp=2:1f1b dp=2:fsdp"), 2U);
 }
 
 TEST(Engines, RefuseSchedulesThatTheyDoNotHave) {

@@ -56,7 +56,7 @@ TEST(PipelinePicture, SlicesOfOnePassAreOne) {
   simulated.slices.insert(simulated.slices.begin() + 1, slice(0, Doing::collective, 0, 1, 1.5));
   simulated.slices.front().end = seconds(1);
   simulated.slices.insert(simulated.slices.begin() + 2, slice(0, Doing::forward, 0, 1.5, 2));
-  const std::vector<Pass> passes = passes_of(simulated, 0);
+  const std::vector<PipelinePass> passes = passes_of(simulated, 0);
   ASSERT_EQ(passes.size(), 3U);
   EXPECT_TRUE(passes[0].forward);
   EXPECT_EQ(passes[0].micro_batch, 0);
