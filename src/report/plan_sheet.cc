@@ -21,6 +21,12 @@ std::optional<double> cost_of(const Cluster& cluster, Seconds step) {
   return per_hour * in_seconds(step) / 3600;
 }
 
+/// Whether `a` is no worse than `b` in everything and better in something.
+bool dominates(const PlanFigures& a, const PlanFigures& b) {
+  const bool no_worse = a.step <= b.step && a.needed <= b.needed && a.sent <= b.sent;
+  return no_worse && (a.step < b.step || a.needed < b.needed || a.sent < b.sent);
+}
+
 /// What differs between two placements, axis by axis; all of the second where axes differ.
 std::string changed_axes(const std::string& from, const std::string& to) {
   std::string text;
@@ -93,7 +99,7 @@ std::vector<PlanLine> plan_lines(const PlanSpace& space, const Vocabulary& vocab
   std::vector<PlanLine> out;
   for (const FoundPlan& found : result.plans) {
     PlanLine line = plan_line(space, vocabulary, found);
-    line.pareto = std::ranges::none_of(result.near, [&](const FoundPlan& other) {
+    line.pareto = std::ranges::none_of(result.plans, [&](const FoundPlan& other) {
       return dominates(other.figures, found.figures);
     });
     out.push_back(std::move(line));

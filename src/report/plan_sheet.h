@@ -31,7 +31,7 @@ struct PlanLine {
   std::string recompute;
   std::string binds;
   std::optional<double> cost;  // of a step, US dollars
-  bool pareto = false;         // none of the space is as good in time, memory and bytes sent
+  bool pareto = false;  // none of the list is as good in time, memory and bytes sent, and better
   PlanProof proof;
   std::vector<NeighbourLine> neighbours;
 };

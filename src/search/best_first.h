@@ -6,11 +6,11 @@
 //   Node      with `double bound` (no leaf below has a smaller value) and `std::int64_t leaves`
 //   Answer    with `double value`, a total order by value first (operator<), and `same_as`:
 //             whether two leaves are one to whoever asked, who sees the better of them;
-//             transitive. If it has `bool behind`: a better one that is the same was among `best`,
-//             so that it is not judged to the end and is kept among all answers only
-//   open(node, cutoff, best)   Opened<Node, Answer>: its children, or what its only leaf is worth;
-//             called from several threads at once, must depend on nothing but its arguments.
-//             `best`: what was found before the round, in order
+//             transitive
+//   open(node, cutoff)   Opened<Node, Answer>: its children, or what its only leaf is worth; called
+//             from several threads at once, must depend on nothing but its arguments
+//   all_same_as(node, answer)   optional: whether each leaf below is the same as the answer; of
+//             such leaves only better ones count
 //   depth(node)          optional: its level, below kDepths; from kDeep on answers below it are
 //                        near, and its bound close to them
 //
@@ -64,7 +64,6 @@ struct Opened {
 template <class Answer>
 struct BestFound {
   std::vector<Answer> best;  // in order
-  std::vector<Answer> all;   // every one that was found while it counted, the same ones too
   std::int64_t visited = 0;
   std::int64_t bounded = 0;
   std::map<std::string, std::int64_t> rejected;
@@ -129,9 +128,19 @@ class BestFirst {
     return std::min(options_.cutoff, found_.best.back().value);
   }
 
+  /// Whether all below is the same as an answer, and worse.
+  bool is_beaten(const Node& node) const {
+    if constexpr (requires(const Answer& answer) { problem_.all_same_as(node, answer); }) {
+      return std::ranges::any_of(found_.best, [&](const Answer& answer) {
+        return answer.value < node.bound && problem_.all_same_as(node, answer);
+      });
+    }
+    return false;
+  }
+
   void push(Node node) {
     if (node.leaves == 0) return;
-    if (node.bound == kNoBound || node.bound > cutoff()) {
+    if (node.bound == kNoBound || node.bound > cutoff() || is_beaten(node)) {
       found_.bounded += node.leaves;
       return;
     }
@@ -197,10 +206,14 @@ class BestFirst {
       nodes.push_back(take_front(*next));
     }
     dive(nodes);
-    std::vector<Opened<Node, Answer>> opened(nodes.size());
-    tbb::parallel_for(std::size_t{0}, nodes.size(), [&](std::size_t i) {
-      opened[i] = problem_.open(nodes[i], limit, found_.best);
+    std::erase_if(nodes, [&](const Node& node) {
+      if (!is_beaten(node)) return false;
+      found_.bounded += node.leaves;
+      return true;
     });
+    std::vector<Opened<Node, Answer>> opened(nodes.size());
+    tbb::parallel_for(std::size_t{0}, nodes.size(),
+                      [&](std::size_t i) { opened[i] = problem_.open(nodes[i], limit); });
     for (std::size_t i = 0; i < nodes.size(); ++i) take(nodes[i], std::move(opened[i]));
   }
 
@@ -229,10 +242,6 @@ class BestFirst {
   void insert(Answer answer) {
     std::vector<Answer>& best = found_.best;
     if (answer.value > cutoff()) return;
-    found_.all.push_back(answer);
-    if constexpr (requires { answer.behind; }) {
-      if (answer.behind) return;
-    }
     const auto same =
         std::ranges::find_if(best, [&](const Answer& other) { return other.same_as(answer); });
     if (same != best.end()) {

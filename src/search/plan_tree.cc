@@ -105,8 +105,11 @@ void PlanTree::add_tensor_words(Node& root, std::vector<Node>& out) const {
   }
 }
 
-Opened<PlanTree::Node, FoundPlan> PlanTree::open(const Node& node, double cutoff,
-                                                 const std::vector<FoundPlan>& best) const {
+bool PlanTree::all_same_as(const Node& node, const FoundPlan& found) const {
+  return node.level >= Level::states && space_.placement_of(node.plan) == found.placement;
+}
+
+Opened<PlanTree::Node, FoundPlan> PlanTree::open(const Node& node, double cutoff) const {
   switch (node.level) {
     case Level::shape:
       return open_shape(node);
@@ -131,7 +134,7 @@ Opened<PlanTree::Node, FoundPlan> PlanTree::open(const Node& node, double cutoff
     case Level::bounded_plan:
       return time_plan(node);
     case Level::plan:
-      return open_plan(node, cutoff, best);
+      return open_plan(node, cutoff);
   }
   return {};
 }
@@ -344,16 +347,7 @@ bool PlanTree::is_allowed(const Derivation& derivation) const {
          std::ranges::none_of(derivation.memory, &MemoryClass::gives_back);
 }
 
-/// Only where time is sought: memory is known when it is counted to the end.
-bool PlanTree::is_behind(const FoundPlan& plan, const std::vector<FoundPlan>& best) const {
-  if (goal_ != PlanGoal::time) return false;
-  return std::ranges::any_of(best, [&](const FoundPlan& other) {
-    return other.same_as(plan) && other.value < plan.value;
-  });
-}
-
-EvaluatedPlan PlanTree::evaluate(const Plan& plan, double cutoff,
-                                 const std::vector<FoundPlan>& best) const {
+EvaluatedPlan PlanTree::evaluate(const Plan& plan, double cutoff) const {
   Workbench& bench = benches_.local();
   bench.job.batch.global = space_.base().batch.global;
   space_.apply(plan, bench.job);
@@ -374,36 +368,27 @@ EvaluatedPlan PlanTree::evaluate(const Plan& plan, double cutoff,
       value_of(in_seconds(time.step), static_cast<double>(in_bytes(derivation.peak)));
   out.needed = most_needed(derivation);
   if (!is_allowed(derivation) || least > cutoff) return out;
-  FoundPlan found{.value = least,
-                  .plan = plan,
-                  .placement = space_.placement_of(plan),
-                  .figures = {.step = time.step,
-                              .peak = derivation.peak,
-                              .needed = out.needed,
-                              .fit = derivation.fit,
-                              .sent = derivation.sent,
-                              .tokens = time.tokens,
-                              .utilisation = placet::utilisation(time)}};
-  if (is_behind(found, best)) {
-    found.behind = true;
-    out.found = std::move(found);
-    return out;
-  }
   judge_reserved(bench.job, prepared, derivation);
   out.needed = most_needed(derivation);
   out.cached = std::ranges::any_of(derivation.memory, &MemoryClass::gives_back);
   if (!is_allowed(derivation)) return out;
-  found.value = value_of(in_seconds(time.step), static_cast<double>(in_bytes(out.needed)));
-  found.figures.needed = out.needed;
-  found.figures.fit = derivation.fit;
-  out.found = std::move(found);
+  out.found =
+      FoundPlan{.value = value_of(in_seconds(time.step), static_cast<double>(in_bytes(out.needed))),
+                .plan = plan,
+                .placement = space_.placement_of(plan),
+                .figures = {.step = time.step,
+                            .peak = derivation.peak,
+                            .needed = out.needed,
+                            .fit = derivation.fit,
+                            .sent = derivation.sent,
+                            .tokens = time.tokens,
+                            .utilisation = placet::utilisation(time)}};
   return out;
 }
 
-PlanTree::Result PlanTree::open_plan(const Node& node, double cutoff,
-                                     const std::vector<FoundPlan>& best) const {
+PlanTree::Result PlanTree::open_plan(const Node& node, double cutoff) const {
   Result out;
-  const EvaluatedPlan judged = evaluate(node.plan, cutoff, best);
+  const EvaluatedPlan judged = evaluate(node.plan, cutoff);
   if (!judged.broken.empty()) {
     out.rejected[judged.broken] = 1;
     return out;

@@ -45,9 +45,6 @@ struct FoundPlan {
   Plan plan;
   Plan placement;  // of all its variants the same (PlanSpace::placement_of)
   PlanFigures figures;
-  /// A faster variant of it is known: what it needs was not counted to the end and is a lower
-  /// bound, and whether it fits is open.
-  bool behind = false;
 
   bool same_as(const FoundPlan& other) const { return placement == other.placement; }
   friend bool operator<(const FoundPlan& a, const FoundPlan& b) {
@@ -130,12 +127,11 @@ class PlanTree {
   PlanTree(const PlanSpace& space, PlanGoal goal, std::shared_ptr<PlanCosts> costs = nullptr);
 
   std::vector<Node> roots() const;
-  Opened<Node, FoundPlan> open(const Node& node, double cutoff,
-                               const std::vector<FoundPlan>& best) const;
-  /// A plan whose value is above `cutoff` is not looked at to the end: it counts as too large. Nor
-  /// is one of which a faster variant is among `best`.
-  EvaluatedPlan evaluate(const Plan& plan, double cutoff = kNoBound,
-                         const std::vector<FoundPlan>& best = {}) const;
+  Opened<Node, FoundPlan> open(const Node& node, double cutoff) const;
+  /// Of nodes below which the placement is known.
+  bool all_same_as(const Node& node, const FoundPlan& found) const;
+  /// A plan whose value is above `cutoff` is not looked at to the end: it counts as too large.
+  EvaluatedPlan evaluate(const Plan& plan, double cutoff = kNoBound) const;
 
   static std::size_t depth(const Node& node) { return static_cast<std::size_t>(node.level); }
   /// States of a pipeline, and below: what hinders a plan is in the bound.
@@ -184,8 +180,7 @@ class PlanTree {
   Result open_states(const Node& node, double cutoff) const;
   Result open_listed_plans(const Node& node) const;
   Result time_plan(const Node& node) const;
-  Result open_plan(const Node& node, double cutoff, const std::vector<FoundPlan>& best) const;
-  bool is_behind(const FoundPlan& plan, const std::vector<FoundPlan>& best) const;
+  Result open_plan(const Node& node, double cutoff) const;
 
   std::vector<double> least_steps(const CostedWork& work, const Plan& mesh) const;
   double least_of_meshes(const CostedWork& work, const FittingStates& states,

@@ -38,12 +38,7 @@ struct PlanOptions {
 struct PlanResult {
   PlanCounts counts;
   std::vector<FoundPlan> plans;  // the best of each placement, the best first
-  std::vector<FoundPlan> near;  // their variants, too, that are no slower than the last of them and
-                                // may dominate one
 };
-
-/// Whether `a` is no worse than `b` in time, memory and bytes sent, and better in one.
-bool dominates(const PlanFigures& a, const PlanFigures& b);
 
 /// The best plans.
 PlanResult find_plans(const PlanSpace& space, const PlanOptions& options);

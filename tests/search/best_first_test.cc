@@ -21,7 +21,7 @@ struct Digits {
   };
   double too_much = 0;
 
-  Opened<Node, Answer> open(const Node& node, double, const std::vector<Answer>&) const {
+  Opened<Node, Answer> open(const Node& node, double) const {
     Opened<Node, Answer> out;
     if (node.ones >= 0) {
       out.visited = 1;
@@ -51,6 +51,33 @@ TEST(BestFirst, LooksAtNoMoreThanItMust) {
   EXPECT_EQ(found.visited, 3);
   EXPECT_EQ(found.bounded, 6);
   EXPECT_TRUE(found.exact);
+}
+
+/// Nine leaves that are one to whoever asks.
+struct OneKind : Digits {
+  struct Answer {
+    double value = 0;
+    bool same_as(const Answer&) const { return true; }
+    friend bool operator<(const Answer& a, const Answer& b) { return a.value < b.value; }
+  };
+  Opened<Node, Answer> open(const Node& node, double cutoff) const {
+    Opened<Node, Digits::Answer> digits = Digits::open(node, cutoff);
+    Opened<Node, Answer> out{.children = std::move(digits.children), .visited = digits.visited};
+    if (digits.answer) out.answer = Answer{.value = digits.answer->value};
+    return out;
+  }
+  static bool all_same_as(const Node&, const Answer&) { return true; }
+};
+
+// Three are wanted, and there is one: once 0 is found, no other can be better.
+TEST(BestFirst, OfLeavesThatAreTheSameOnlyBetterOnesCount) {
+  const OneKind problem;
+  const auto found =
+      BestFirst<OneKind>(problem, {.top = 3, .width = 1}).run({{.bound = 0, .leaves = 9}});
+  ASSERT_EQ(found.best.size(), 1U);
+  EXPECT_EQ(found.best.front().value, 0);
+  EXPECT_EQ(found.visited, 1);
+  EXPECT_EQ(found.bounded, 8);
 }
 
 TEST(BestFirst, TakesNothingBeyondTheCutoff) {

@@ -57,7 +57,7 @@ class CostTable {
   int top() const { return top_; }
   std::vector<Node> roots() const { return {{.leaves = leaves_below(0)}}; }
 
-  Opened<Node, TableLeaf> open(const Node& node, double, const std::vector<TableLeaf>&) const {
+  Opened<Node, TableLeaf> open(const Node& node, double) const {
     Opened<Node, TableLeaf> out;
     const std::size_t level = node.choices.size();
     if (level == costs_.size()) return judge(node.choices);
