@@ -24,6 +24,7 @@ struct RunCall {
   std::string experiment;
   std::string compare;
   std::string trace;
+  bool is_silent = false;  // another process prints
 };
 
 int run_experiment(const RunCall& call) {
@@ -48,12 +49,12 @@ int run_and_print(const RunCall& call, const JobRequest& job) {
   RunRequest request = call.request;
   request.times = !call.trace.empty();
   if (isatty(STDERR_FILENO) != 0) {
-    request.on_step = [steps = request.steps](const StepLoss& step) {
-      std::fprintf(stderr, "%s\n", step_text(step, steps).c_str());
+    request.on_step = [](const StepLoss& step) {
+      std::fprintf(stderr, "%s\n", step_text(step).c_str());
     };
   }
   const RanProgram ran = ran_of(called_catalog(), request, job);
-  if (!ran.sheet.run.judged) return kGood;
+  if (call.is_silent) return kGood;
   if (!ran.asked.has_step) {
     print(call.result.json ? unjudged_json(ran.asked.rules)
                            : unjudged_text(ran.asked.rules, output_style()));
@@ -70,22 +71,28 @@ int run_and_print(const RunCall& call, const JobRequest& job) {
   return ran.sheet.is_good() ? kGood : kBad;
 }
 
-/// Under mpirun one process prints, be it the result or what is wrong with the input.
-int run_over_mpi(const RunCall& call, const JobRequest& job) {
-  const execute::MpiSession session;
-  if (session.is_first()) return run_and_print(call, job);
-  RunCall quiet = call;
-  quiet.request.program.warn = [](const std::string&) {};
-  try {
-    return run_and_print(quiet, job);
-  } catch (const InputError&) {
-    return kGood;
-  }
+/// The job of the flags, or of the checkpoint that they name.
+int run_job(RunCall& call) {
+  open_checkpoint(call.request);
+  return on_request(call.request.program.job,
+                    [&call](const JobRequest& job) { return run_and_print(call, job); })();
 }
 
-int run_job(const RunCall& call, const JobRequest& job) {
-  const bool over_mpi = rank_kind_from(call.request.ranks) == RankKind::over_mpi;
-  return over_mpi ? run_over_mpi(call, job) : run_and_print(call, job);
+/// Under mpirun the first process prints and saves. What is wrong with the input is said by one:
+/// the first that sees it, as a file may be missing on another machine only.
+int run_over_mpi(RunCall& call) {
+  const execute::MpiSession session;
+  if (!session.is_first()) {
+    call.is_silent = true;
+    call.request.program.warn = [](const std::string&) {};
+    call.request.save.clear();
+  }
+  try {
+    return run_job(call);
+  } catch (const InputError&) {
+    if (session.tells_failure()) throw;
+    return kGood;
+  }
 }
 
 /// What is executed, and how.
@@ -156,9 +163,8 @@ void add_run_flags(CLI::App* command, RunCall* call) {
 Action asked_of(const std::shared_ptr<RunCall>& call, const CLI::App& command) {
   if (call->experiment.empty()) {
     return [call] {
-      open_checkpoint(call->request);
-      return on_request(call->request.program.job,
-                        [call](const JobRequest& request) { return run_job(*call, request); })();
+      const bool over_mpi = rank_kind_from(call->request.ranks) == RankKind::over_mpi;
+      return over_mpi ? run_over_mpi(*call) : run_job(*call);
     };
   }
   require_alone(command);

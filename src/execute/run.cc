@@ -161,7 +161,7 @@ class Training {
     reference_ = builder_.build();
     check_work(reference_.list, options_.limits);
     plan_ = Planner(program_, reference_, library_, mesh_)
-                .build(first_step() + options_.steps, options_.limits.elements);
+                .build(steps(), options_.limits.elements);
     out_.arithmetic = options_.arithmetic;
     out_.rank_kind = options_.rank_kind;
     out_.order = order();
@@ -209,6 +209,7 @@ class Training {
     if (!out_.stuck && out_.judged) options_.on_end(HeldState(state, found_));
   }
 
+  StepRange steps() const { return {.first = first_step(), .count = options_.steps}; }
   int end_step() const { return first_step() + options_.steps; }
 
   /// Of ranks with processes of their own there is no common order.
@@ -264,7 +265,7 @@ class Training {
     if (&proven != &program_) {
       proven_reference_ = ReferenceBuilder(proven, library_).build();
       proven_plan_ = Planner(proven, proven_reference_, library_, mesh_)
-                         .build(first_step() + options_.steps, options_.limits.elements);
+                         .build(steps(), options_.limits.elements);
       plan = &proven_plan_;
     }
     const auto is_of_one_step = [](const Operation& op) { return op.step >= 0; };
@@ -451,7 +452,7 @@ class Training {
   }
 
   StepLoss losses(int step) const {
-    StepLoss loss{.step = step + 1};
+    StepLoss loss{.step = step + 1, .last = end_step()};
     for (const ReferenceTensor& tensor : reference_.tensors) {
       if (tensor.ref.kind != StateRef::Kind::loss) continue;
       loss.one_device = to_double(expected_.numbers[at(tensor.address)]);
@@ -526,7 +527,8 @@ std::vector<StateSlice> state_slices(const Program& program, const RunLimits& li
   KernelLibrary library;
   Mesh mesh(program, limits.ranks);
   const ReferenceRun reference = ReferenceBuilder(program, library).build();
-  const ProgramPlan plan = Planner(program, reference, library, mesh).build(0, limits.elements);
+  const ProgramPlan plan =
+      Planner(program, reference, library, mesh).build({.count = 0}, limits.elements);
   std::vector<StateSlice> slices;
   for (PlacedSlice& one : placed_slices(program, plan, mesh)) {
     slices.push_back(std::move(one.slice));

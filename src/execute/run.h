@@ -30,7 +30,8 @@ std::string_view name_of(Arithmetic arithmetic);
 Arithmetic arithmetic_from(const std::string& word);
 
 struct StepLoss {
-  int step = 1;  // counted from 1
+  int step = 1;  // counted from 1, with those before a resumed run
+  int last = 1;  // of the run
   double ranks = 0;
   double one_device = 0;
   bool equal = true;  // all that is compared after this step

@@ -197,8 +197,8 @@ Json figures_json(const std::vector<Beside>& lines) {
 
 }  // namespace
 
-std::string step_text(const StepLoss& step, int steps) {
-  return fmt::format("step {} of {}: loss {:.9f}", step.step, steps, step.ranks);
+std::string step_text(const StepLoss& step) {
+  return fmt::format("step {} of {}: loss {:.9f}", step.step, step.last, step.ranks);
 }
 
 std::string run_text(const RunSheet& sheet, const TextStyle& style) {
