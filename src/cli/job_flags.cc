@@ -55,7 +55,8 @@ void add_job_flags(CLI::App& command, JobFlags& flags) {
       ->type_name("N");
   command
       .add_option("--recompute", flags.recompute,
-                  "none, full, selective[=core_attn,mlp,...], every=N, first=N or uniform=N")
+                  "none, full, selective[=core_attn,mlp,...], every=N, first=N or uniform=N (groups of "
+                  "N blocks, each made again from its input)")
       ->type_name("WHAT");
   command
       .add_option("--precision", flags.precision,

@@ -115,8 +115,8 @@ void add_run_flags(CLI::App* command, RunCall* call) {
       ->type_name("KIND");
   command
       ->add_option("--order", call->request.order,
-                   "Which queue of a device goes first: early or late (messages), seeded[=N], "
-                   "listed")
+                   "When communication runs: early (as soon as it can), late (only when compute "
+                   "waits), seeded[=N] (random order), listed (program order, all ranks in step)")
       ->type_name("ORDER");
   command
       ->add_option("--meaning", call->request.meanings,
@@ -135,14 +135,15 @@ void add_run_flags(CLI::App* command, RunCall* call) {
                    "What the ranks are compared with; it is done in any case")
       ->check(CLI::IsMember({"one-device"}));
   command->add_flag("--watch", call->request.watch,
-                    "In every step: state is consistent along every axis, gradients are whole");
+                    "Check in every step that replicas agree and that each gradient is complete; name "
+                    "the tensor, rank and axis that is not");
   command
       ->add_option("--save", call->request.save,
                    "Write the state of all ranks after the last step into this new folder")
       ->type_name("DIR");
   command
       ->add_option("--resume", call->request.resume,
-                   "Go on from a folder that --save wrote; words of its job need not be said again")
+                   "Continue from a folder written by --save; the job's flags are taken from it")
       ->type_name("DIR");
   command
       ->add_option("--fault", asked.faults,

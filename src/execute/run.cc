@@ -95,11 +95,18 @@ void check_instructions(const Program& program, const Mesh& mesh, const RunLimit
   }
 }
 
-void check_faults(const RunOptions& options, int ranks) {
-  for (const RankFault& fault : options.rank_faults) {
-    if (fault.rank < ranks) continue;
-    refuse("--fault", "rank=" + std::to_string(fault.rank), "is no rank of the program",
-           "0 to " + std::to_string(ranks - 1));
+void check_faults(const std::vector<RankFault>& faults, int ranks, const StepRange& steps) {
+  for (const RankFault& fault : faults) {
+    if (fault.rank >= ranks) {
+      refuse("--fault", "rank=" + std::to_string(fault.rank), "is no rank of the program",
+             "0 to " + std::to_string(ranks - 1));
+    }
+    const bool is_of_one_step = fault.kind != RankFault::Kind::slow;
+    const int last = steps.first + steps.count;
+    if (is_of_one_step && (fault.step <= steps.first || fault.step > last)) {
+      refuse("--fault", "step=" + std::to_string(fault.step), "is no step of the run",
+             std::to_string(steps.first + 1) + " to " + std::to_string(last));
+    }
   }
 }
 
@@ -157,7 +164,7 @@ class Training {
 
   RealRun run() {
     check_instructions(program_, mesh_, options_.limits);
-    check_faults(options_, mesh_.ranks());
+    check_faults(options_.rank_faults, mesh_.ranks(), steps());
     reference_ = builder_.build();
     check_work(reference_.list, options_.limits);
     plan_ = Planner(program_, reference_, library_, mesh_)
@@ -248,7 +255,9 @@ class Training {
   void tell_what_was_seen() {
     if (watch_) out_.watched = watch_->findings();
     if (watch_) out_.watched_readings = watch_->compared();
-    if (recorder_) out_.spans = recorder_->spans();
+    if (!recorder_) return;
+    out_.spans = recorder_->spans();
+    out_.spans_cut_short = recorder_->is_cut_short();
   }
 
   void upset_state(const StateUpset& upset, const std::vector<PlacedSlice>& state) {

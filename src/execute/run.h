@@ -132,6 +132,7 @@ struct RealRun {
   std::vector<execute::WatchFinding> watched;  // where it was watched: what was not as proven
   std::int64_t watched_readings = 0;           // sketches compared, in all steps
   std::vector<execute::RanSpan> spans;         // where times were asked for
+  bool spans_cut_short = false;                // there were more operations
 };
 
 inline constexpr std::size_t kMostDifferences = 64;

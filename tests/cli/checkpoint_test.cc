@@ -137,11 +137,21 @@ TEST_F(CheckpointCommands, PageAndTraceAreOfWhatRan) {
   EXPECT_GT(messages, 0U);
 }
 
+// What looks on sees all ranks in the order of the listing: another one is not left out unsaid.
+TEST_F(CheckpointCommands, WhatLooksOnTakesNoOtherOrder) {
+  const std::string watched = job("dp=2:ddp") + "--steps 1 --watch ";
+  expect_refused(watched + "--order seeded=7", "--watch: '--order seeded=7'");
+  expect_refused(watched + "--fault \"slow(rank=0)\"", "does not go with --watch");
+  expect_refused(job("dp=2:ddp") + "--order late --trace " + path("t.json"), "--trace: '--order");
+  EXPECT_EQ(run(watched + "--order listed").status, 0);
+}
+
 TEST_F(CheckpointCommands, WhatTheWatchFindsIsBad) {
   const Result result =
       run(job("dp=2:ddp") + "--steps 1 --watch --fault \"skip_update(any, rank=1)\"");
   EXPECT_EQ(result.status, 1) << result.err;
   EXPECT_TRUE(has(result.out, "state consistency")) << result.out;
+  EXPECT_TRUE(has(result.out, " of --watch\n")) << result.out;
 }
 
 // Files of more than 64 blocks cannot be written, as on a full disk; each rank's is larger.
