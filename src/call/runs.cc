@@ -179,8 +179,7 @@ QueueOrder order_of(const RunRequest& request) {
   const std::string flag = looking_flag(request);
   if (flag.empty()) return order;
   if (rank_kind_from(request.ranks) != RankKind::in_one_process) {
-    refuse(flag, "--ranks " + request.ranks, "looks on at ranks of one process",
-           "--ranks virtual");
+    refuse(flag, "--ranks " + request.ranks, "looks on at ranks of one process", "--ranks virtual");
   }
   if (!request.order.empty() && order.kind != QueueOrder::Kind::listed) {
     refuse(flag, "--order " + request.order, "looks on at ranks in the order of the listing",

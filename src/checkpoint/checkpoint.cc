@@ -127,11 +127,11 @@ std::string readable_text(const CheckpointIndex& index, const std::string& flag)
                                  "not UTF-8"});
   }
   if (text.size() > kMostIndexBytes) {
-    throw InputError({.where = flag,
-                      .value = std::to_string(text.size()) + " bytes",
-                      .problem = "are too many for the index of a checkpoint",
-                      .allowed = "at most " + std::to_string(kMostIndexBytes) +
-                                 ": fewer ranks or tensors"});
+    throw InputError(
+        {.where = flag,
+         .value = std::to_string(text.size()) + " bytes",
+         .problem = "are too many for the index of a checkpoint",
+         .allowed = "at most " + std::to_string(kMostIndexBytes) + ": fewer ranks or tensors"});
   }
   return text;
 }
@@ -294,8 +294,9 @@ void Checkpoint::check_files() {
     }
     const auto* as = std::ranges::find(kStoredAs, place->second.encoding, &StoredAs::encoding);
     if (place->second.tensor.shape != shape_of(one.slice, *as)) {
-      throw InputError(
-          {.where = where, .value = one.name, .problem = "does not have the shape that the index gives"});
+      throw InputError({.where = where,
+                        .value = one.name,
+                        .problem = "does not have the shape that the index gives"});
     }
     if (digests.at({one.file, one.name}) != one.digest) {
       throw InputError({.where = where,

@@ -149,8 +149,8 @@ IndexedSlice slice_from(const Reader& reader, const std::vector<Listed>& tensors
 
 std::string mode_from(const Reader& reader) {
   std::vector<std::string> modes;
-  for (const Arithmetic one : {Arithmetic::canonical, Arithmetic::declared, Arithmetic::binary32,
-                               Arithmetic::binary64}) {
+  for (const Arithmetic one :
+       {Arithmetic::canonical, Arithmetic::declared, Arithmetic::binary32, Arithmetic::binary64}) {
     modes.emplace_back(name_of(one));
   }
   return modes[reader.one_of(modes)];

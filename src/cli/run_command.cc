@@ -134,9 +134,10 @@ void add_run_flags(CLI::App* command, RunCall* call) {
       ->add_option("--compare", call->compare,
                    "What the ranks are compared with; it is done in any case")
       ->check(CLI::IsMember({"one-device"}));
-  command->add_flag("--watch", call->request.watch,
-                    "Check in every step that replicas agree and that each gradient is complete; name "
-                    "the tensor, rank and axis that is not");
+  command->add_flag(
+      "--watch", call->request.watch,
+      "Check in every step that replicas agree and that each gradient is complete; name "
+      "the tensor, rank and axis that is not");
   command
       ->add_option("--save", call->request.save,
                    "Write the state of all ranks after the last step into this new folder")

@@ -167,8 +167,7 @@ class Training {
     check_faults(options_.rank_faults, mesh_.ranks(), steps());
     reference_ = builder_.build();
     check_work(reference_.list, options_.limits);
-    plan_ = Planner(program_, reference_, library_, mesh_)
-                .build(steps(), options_.limits.elements);
+    plan_ = Planner(program_, reference_, library_, mesh_).build(steps(), options_.limits.elements);
     out_.arithmetic = options_.arithmetic;
     out_.rank_kind = options_.rank_kind;
     out_.order = order();

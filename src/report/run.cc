@@ -214,8 +214,8 @@ std::string step_text(const StepLoss& step) {
 
 std::string run_text(const RunSheet& sheet, const TextStyle& style) {
   const RealRun& run = sheet.run;
-  std::string text =
-      inked(style, sheet.is_good() ? Ink::green : Ink::red, heading_of(run)) + ": " + sentence_of(run) + "\n";
+  std::string text = inked(style, sheet.is_good() ? Ink::green : Ink::red, heading_of(run)) + ": " +
+                     sentence_of(run) + "\n";
   text += fmt::format("  mode               {}\n", name_of(run.arithmetic));
   text += fmt::format("  ranks              {}\n", ranks_text(run));
   if (!sheet.judged.run_as.empty()) text += "  run as             " + sheet.judged.run_as + "\n";

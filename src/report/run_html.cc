@@ -61,8 +61,8 @@ std::string losses_html(const RealRun& run) {
       html_table({{"step", true}, {"on one device", true}, {"on all ranks", true}, {"state"}},
                  rows);
   if (run.steps.size() > rows.size()) {
-    text += fmt::format("<p class=\"soft\">and {} more steps</p>\n",
-                        run.steps.size() - rows.size());
+    text +=
+        fmt::format("<p class=\"soft\">and {} more steps</p>\n", run.steps.size() - rows.size());
   }
   return section("Loss", text);
 }
@@ -159,11 +159,10 @@ std::string ran_trace_json(const RunSheet& sheet) {
                       {"dur", span.seconds * kMicroseconds},
                       {"args", std::move(args)}});
   }
-  return print_json(Json{{"traceEvents", std::move(events)},
-                         {"displayTimeUnit", "ms"},
-                         {"otherData",
-                          {{"program", sheet.judged.title},
-                           {"cut_short", sheet.run.spans_cut_short}}}});
+  return print_json(Json{
+      {"traceEvents", std::move(events)},
+      {"displayTimeUnit", "ms"},
+      {"otherData", {{"program", sheet.judged.title}, {"cut_short", sheet.run.spans_cut_short}}}});
 }
 
 }  // namespace placet

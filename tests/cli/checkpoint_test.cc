@@ -100,8 +100,8 @@ TEST_F(CheckpointCommands, RelativeFilesAreFoundFromAnyFolder) {
   folder_.write("mine.json", R"({"schema": "placet.cluster/1", "name": "mine", "title": "Mine",
                                  "source": "a test", "groups": [{"device": "h100-sxm"}]})");
   const std::string words = "model.json --seq 8 --global-batch 4 --placement dp=2:ddp --steps 1 ";
-  const Result saved = run("run " + words + "--cluster 2xmine.json --save " + path("c"),
-                           "cd " + path(".") + " &&");
+  const Result saved =
+      run("run " + words + "--cluster 2xmine.json --save " + path("c"), "cd " + path(".") + " &&");
   ASSERT_EQ(saved.status, 0) << saved.err;
   const Result on = run("run --resume " + path("c") + " --steps 1", "cd / &&");
   EXPECT_EQ(on.status, 0) << on.err;
@@ -110,9 +110,9 @@ TEST_F(CheckpointCommands, RelativeFilesAreFoundFromAnyFolder) {
 // Before the run: nothing is trained for a folder that cannot be written.
 TEST_F(CheckpointCommands, WordsThatNoIndexHoldsAreRefused) {
   const std::string config = folder_.write("\xff.json", kConfig);
-  expect_refused("run '" + config + "' --seq 8 --global-batch 4 --placement dp=2:ddp --save " +
-                     path("c"),
-                 "not UTF-8");
+  expect_refused(
+      "run '" + config + "' --seq 8 --global-batch 4 --placement dp=2:ddp --save " + path("c"),
+      "not UTF-8");
 }
 
 TEST_F(CheckpointCommands, PageAndTraceAreOfWhatRan) {

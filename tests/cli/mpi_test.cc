@@ -65,12 +65,14 @@ TEST_F(Mpi, WrongInputIsSaidOnce) {
 }
 
 TEST_F(Mpi, WhatIsNotTrainedIsPrintedOnce) {
-  const std::string job = "gpt2 --placement dp=2:ddp --global-batch 4 --fault \"delete(all_reduce)\" ";
+  const std::string job =
+      "gpt2 --placement dp=2:ddp --global-batch 4 --fault \"delete(all_reduce)\" ";
   const Result listed = run_over_mpi(2, job + "--list-faults");
   EXPECT_EQ(listed.status, 0) << listed.err;
   EXPECT_EQ(listed.out, run("run " + job + "--list-faults").out);
-  const Result stuck = run_over_mpi(2, "gpt2 --placement dp=2:ddp --global-batch 4 --fault "
-                                       "\"delete(alloc)\"");
+  const Result stuck = run_over_mpi(2,
+                                    "gpt2 --placement dp=2:ddp --global-batch 4 --fault "
+                                    "\"delete(alloc)\"");
   EXPECT_EQ(stuck.status, 1) << stuck.err;
   EXPECT_EQ(count_of(stuck.out, "Stuck"), 1U) << stuck.out;
 }
