@@ -38,8 +38,8 @@ struct Child {
   std::optional<Clock::time_point> stopped;
 };
 
-/// While it lives, this process is told how its children end, though whoever started it had set that
-/// to be ignored.
+/// While it lives, this process is told how its children end, though whoever started it had set
+/// that to be ignored.
 class ToldOfChildren {
  public:
   ToldOfChildren() {

@@ -61,8 +61,8 @@ std::string losses_html(const RealRun& run) {
       html_table({{"step", true}, {"on one device", true}, {"on all ranks", true}, {"state"}},
                  rows);
   if (run.steps.size() > rows.size()) {
-    text +=
-        fmt::format("<p class=\"soft\">and {} more steps</p>\n", run.steps.size() - rows.size());
+    text += fmt::format("<p class=\"soft\">the first {} of {} steps</p>\n", rows.size(),
+                        run.steps.size());
   }
   return section("Loss", text);
 }
