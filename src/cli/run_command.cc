@@ -95,6 +95,18 @@ int run_over_mpi(RunCall& call) {
   }
 }
 
+/// Where the state comes from and goes.
+void add_checkpoint_flags(CLI::App* command, RunRequest& request) {
+  command
+      ->add_option("--save", request.save,
+                   "Write the state of all ranks after the last step into this new folder")
+      ->type_name("DIR");
+  command
+      ->add_option("--resume", request.resume,
+                   "Continue from a folder written by --save; the job's flags are taken from it")
+      ->type_name("DIR");
+}
+
 /// What is executed, and how.
 void add_run_flags(CLI::App* command, RunCall* call) {
   ProgramRequest& asked = call->request.program;
@@ -139,14 +151,6 @@ void add_run_flags(CLI::App* command, RunCall* call) {
       "Check in every step that replicas agree and that each gradient is complete; name "
       "the tensor, rank and axis that is not");
   command
-      ->add_option("--save", call->request.save,
-                   "Write the state of all ranks after the last step into this new folder")
-      ->type_name("DIR");
-  command
-      ->add_option("--resume", call->request.resume,
-                   "Continue from a folder written by --save; the job's flags are taken from it")
-      ->type_name("DIR");
-  command
       ->add_option("--fault", asked.faults,
                    "Change the program before it is run; several, one after the other. Or of a "
                    "rank: kill, stall, fail, corrupt or slow(rank=N)")
@@ -182,6 +186,7 @@ void add_run_command(CLI::App& program, Action& action) {
       "run", "Executes the step program on real numbers and compares with one device");
   add_job_flags(*command, call->request.program.job);
   add_run_flags(command, call.get());
+  add_checkpoint_flags(command, call->request);
   command->footer(
       "\nExamples:\n"
       "  placet run gpt2 --placement \"dp=2:zero3 tp=2:tp+sp\" --global-batch 4\n"
