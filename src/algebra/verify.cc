@@ -66,7 +66,7 @@ class Comparison {
     reference_ = builder_.build();
     check_work(reference_.list, options_.limits);
     plan_ = Planner(program_, reference_, library_, mesh_)
-                .build(options_.steps, options_.limits.elements);
+                .build({.count = options_.steps}, options_.limits.elements);
     result_.steps = options_.steps;
     result_.ranks = mesh_.ranks();
     result_.field = "F_p, p = " + std::to_string(kPrime);

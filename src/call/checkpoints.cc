@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "call/request_words.h"
+#include "catalog/job.h"
 #include "checkpoint/reshard.h"
 #include "units/error.h"
 
@@ -16,7 +17,6 @@ std::string index_of(const std::string& folder) {
   return (std::filesystem::path(folder) / checkpoint::kIndexFile).string();
 }
 
-/// A file is found again from any other folder.
 std::string absolute(const std::string& word) {
   std::error_code error;
   if (word.empty() || !std::filesystem::exists(word, error)) return word;
@@ -24,8 +24,13 @@ std::string absolute(const std::string& word) {
   return error ? word : path.string();
 }
 
+/// Words as they are found again from any other folder.
 JobWords saved_words(JobFlags flags) {
-  flags.model = absolute(flags.model);
+  std::error_code error;
+  const std::filesystem::path here = std::filesystem::current_path(error);
+  flags.model = absolute(model_from_folder(here, flags.model));
+  flags.cluster = cluster_from_folder(here, flags.cluster);
+  flags.engine = file_from_folder(here, flags.engine);
   flags.job_file = absolute(flags.job_file);
   for (std::string& one : flags.from) one = absolute(one);
   return job_words_of(flags);
@@ -124,6 +129,7 @@ void resume_and_save(const RunRequest& request, const Program& program, RunOptio
                               .job = saved_words(request.program.job),
                               .mesh = mesh_of(program),
                               .meanings = words_of(options.meanings)};
+  checkpoint::require_facts(facts, "--save");
   options.on_end = [facts, folder = request.save](const execute::StateView& state) {
     checkpoint::write_checkpoint(folder, facts, state, "--save");
   };
@@ -141,6 +147,7 @@ ReshardedRun resharded(const Catalog& catalog, const ReshardRequest& request) {
     CheckpointFacts facts = from.facts();
     facts.job = saved_words(asked.job);
     facts.mesh = mesh_of(found.program);
+    checkpoint::require_facts(facts, "-o");
     const checkpoint::Resharded state(from, state_slices(found.program, limits_of_runs()));
     out.sheet = {.from = placement_of(from.facts().job),
                  .to = placement_of(facts.job),

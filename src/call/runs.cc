@@ -165,16 +165,38 @@ std::vector<RankFault> taken_rank_faults(std::vector<std::string>& faults) {
   return taken;
 }
 
-/// The order of the ranks' queues. What looks on at a run sees all ranks as one, in the order of
-/// the listing.
+/// The flag of what looks on at a run: it sees all ranks as one, in the order of the listing.
+/// Empty: nothing does.
+std::string looking_flag(const RunRequest& request) {
+  if (request.watch) return "--watch";
+  return request.times ? "--trace" : "";
+}
+
+/// The order of the ranks' queues.
 QueueOrder order_of(const RunRequest& request) {
-  const QueueOrder asked = queue_order_from(request.order);
-  if (!request.watch && !request.times) return asked;
+  QueueOrder order{.kind = QueueOrder::Kind::early};
+  if (!request.order.empty()) order = queue_order_from(request.order);
+  const std::string flag = looking_flag(request);
+  if (flag.empty()) return order;
   if (rank_kind_from(request.ranks) != RankKind::in_one_process) {
-    refuse(request.watch ? "--watch" : "--trace", "--ranks " + request.ranks,
-           "looks on at ranks of one process", "--ranks virtual");
+    refuse(flag, "--ranks " + request.ranks, "looks on at ranks of one process", "--ranks virtual");
+  }
+  if (!request.order.empty() && order.kind != QueueOrder::Kind::listed) {
+    refuse(flag, "--order " + request.order, "looks on at ranks in the order of the listing",
+           "--order listed");
   }
   return {.kind = QueueOrder::Kind::listed};
+}
+
+/// A rank has a fault of its own only where ranks run by themselves.
+void require_ranks_apart(const RunRequest& request, const RunOptions& options) {
+  if (options.rank_faults.empty() || options.order.kind != QueueOrder::Kind::listed) return;
+  if (const std::string flag = looking_flag(request); !flag.empty()) {
+    refuse("--fault", "", "of a rank does not go with " + flag + ", which runs all ranks as one",
+           "a fault of the program, or a run without " + flag);
+  }
+  refuse("--order", "listed", "runs all ranks as one, so that none has a fault of its own",
+         "early, late or seeded");
 }
 
 }  // namespace
@@ -191,10 +213,7 @@ RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRe
   require_place(request);
   ProgramRequest of_program = request.program;
   options.rank_faults = taken_rank_faults(of_program.faults);
-  if (!options.rank_faults.empty() && options.order.kind == QueueOrder::Kind::listed) {
-    refuse("--order", "listed", "runs all ranks as one, so that none has a fault of its own",
-           "early, late or seeded");
-  }
+  require_ranks_apart(request, options);
   ProgramToRun found = program_to_run(catalog, of_program, job, &runs_as_it_is);
   RanProgram out{.asked = std::move(found.asked), .sheet = {}};
   if (!out.asked.has_step || out.asked.listed_only) return out;

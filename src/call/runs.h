@@ -20,9 +20,9 @@ class Checkpoint;
 struct RunRequest {
   ProgramRequest program;
   int steps = 3;
-  std::string mode;                   // empty: that of the checkpoint, without one canonical
-  std::string ranks = "virtual";      // where they live: RankKind
-  std::string order = "early";        // QueueOrder
+  std::string mode;               // empty: that of the checkpoint, without one canonical
+  std::string ranks = "virtual";  // where they live: RankKind
+  std::string order;              // QueueOrder; empty: early, or listed where ranks are looked at
   std::vector<std::string> meanings;  // "learning-rate=3e-4"
   bool watch = false;                 // compare with the program without faults in every step
   bool times = false;                 // note when each operation ran, for a trace

@@ -47,6 +47,14 @@ struct JobRequest {
 /// ("global-batch"). Paths in it are relative to its folder. Throws InputError with the key.
 JobRequest read_job_file(const std::filesystem::path& path);
 
+/// Words that may name files, as they are said in that folder; a name of the catalogue and a whole
+/// path stay as they are. Of an engine.
+std::string file_from_folder(const std::filesystem::path& folder, const std::string& word);
+/// Of a model, which may also be a name with its owner, "meta-llama/Llama-3.1-8B".
+std::string model_from_folder(const std::filesystem::path& folder, const std::string& word);
+/// Of a cluster: in "64xmy.json,8xh100-sxm" paths stand after counts.
+std::string cluster_from_folder(const std::filesystem::path& folder, const std::string& text);
+
 /// `flags` where they say something, `file` otherwise.
 JobRequest merge(const JobRequest& flags, const JobRequest& file);
 

@@ -47,37 +47,6 @@ std::optional<std::int64_t> read_tokens(const Reader& reader, std::string_view k
               "1 to " + std::to_string(kMostTokens) + ", or a text such as \"4k\"");
 }
 
-// A path in a job file starts from the file's own folder.
-std::string from_folder_of(const std::filesystem::path& file, const std::string& word) {
-  if (!names_a_file(word) || std::filesystem::path(word).is_absolute()) return word;
-  return (file.parent_path() / word).string();
-}
-
-// The same of a model, which may also be a name with its owner, "meta-llama/Llama-3.1-8B".
-std::string model_from_folder_of(const std::filesystem::path& file, const std::string& word) {
-  std::string path = from_folder_of(file, word);
-  const bool is_name = std::ranges::count(word, '/') == 1 && !word.ends_with(".json") &&
-                       word.front() != '.' && word.front() != '/';
-  std::error_code error;
-  return is_name && !std::filesystem::exists(path, error) ? word : path;
-}
-
-// A spec such as "64xmy.json" holds its path after the count; each part is looked at alone.
-std::string cluster_from_folder_of(const std::filesystem::path& file, const std::string& text) {
-  std::string result;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    std::string part = text.substr(begin, end - begin);
-    const std::size_t times = part.find_first_not_of("0123456789");
-    const bool counted = times != std::string::npos && times > 0 && part[times] == 'x';
-    const std::string count = counted ? part.substr(0, times + 1) : std::string();
-    result += (begin > 0 ? "," : "") + count + from_folder_of(file, part.substr(count.size()));
-    begin = end + 1;
-  }
-  return result;
-}
-
 std::int64_t count_after(const std::string& text, std::size_t equals, const std::string& where,
                          const std::string& allowed) {
   const auto count = number_in<std::int64_t>(std::string_view(text).substr(equals + 1));
@@ -213,13 +182,42 @@ std::vector<SampleLength> parse_lengths(const std::string& text, const std::stri
   return lengths;
 }
 
+std::string file_from_folder(const std::filesystem::path& folder, const std::string& word) {
+  if (!names_a_file(word) || std::filesystem::path(word).is_absolute()) return word;
+  return (folder / word).string();
+}
+
+std::string model_from_folder(const std::filesystem::path& folder, const std::string& word) {
+  std::string path = file_from_folder(folder, word);
+  const bool is_name = std::ranges::count(word, '/') == 1 && !word.ends_with(".json") &&
+                       word.front() != '.' && word.front() != '/';
+  std::error_code error;
+  return is_name && !std::filesystem::exists(path, error) ? word : path;
+}
+
+std::string cluster_from_folder(const std::filesystem::path& folder, const std::string& text) {
+  std::string result;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::string part = text.substr(begin, end - begin);
+    const std::size_t times = part.find_first_not_of("0123456789");
+    const bool counted = times != std::string::npos && times > 0 && part[times] == 'x';
+    const std::string count = counted ? part.substr(0, times + 1) : std::string();
+    result += (begin > 0 ? "," : "") + count + file_from_folder(folder, part.substr(count.size()));
+    begin = end + 1;
+  }
+  return result;
+}
+
 JobRequest read_job_file(const std::filesystem::path& path) {
   const Document document = open_document(path);
   JobRequest request = read_job_words(Reader(document));
   request.file = path;
-  if (request.model) request.model = model_from_folder_of(path, *request.model);
-  if (request.cluster) request.cluster = cluster_from_folder_of(path, *request.cluster);
-  if (request.engine) request.engine = from_folder_of(path, *request.engine);
+  const std::filesystem::path folder = path.parent_path();
+  if (request.model) request.model = model_from_folder(folder, *request.model);
+  if (request.cluster) request.cluster = cluster_from_folder(folder, *request.cluster);
+  if (request.engine) request.engine = file_from_folder(folder, *request.engine);
   return request;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "check/places.h"
+#include "check/repeating.h"
 #include "program/sizes.h"
 #include "units/at.h"
 #include "units/checked.h"
@@ -17,14 +18,10 @@ namespace {
 
 using Body = std::vector<Step>;
 
-std::int64_t runs_of(const Loop& loop) {
-  return (loop.last < loop.first ? loop.first - loop.last : loop.last - loop.first) + 1;
-}
-
 /// How often a step of a body does what it is written for.
 std::int64_t runs_of(const Step& step) {
   const auto* loop = std::get_if<Loop>(&step.what);
-  return loop == nullptr ? 1 : runs_of(*loop);
+  return loop == nullptr ? 1 : rounds_of(*loop);
 }
 
 /// Liveness on one medium, by the bytes of one element of each family (0: on the other medium).
@@ -103,7 +100,7 @@ class Liveness {
       } else if (const auto* call = std::get_if<Call>(&body[s].what)) {
         add_body(effect_of(program_.procedures[at(call->procedure)].body), 1, s, out);
       } else if (const auto* loop = std::get_if<Loop>(&body[s].what)) {
-        add_body(effect_of(loop->body), runs_of(*loop), s, out);
+        add_body(effect_of(loop->body), rounds_of(*loop), s, out);
       }
     }
     return effects_.emplace(&body, out).first->second;
@@ -198,7 +195,7 @@ class Messages {
       } else if (const auto* call = std::get_if<Call>(&step.what)) {
         calls_[at(call->procedure)] += times;
       } else if (const auto* loop = std::get_if<Loop>(&step.what)) {
-        visit(loop->body, checked_multiply(times, runs_of(*loop), "calls"));
+        visit(loop->body, checked_multiply(times, rounds_of(*loop), "calls"));
       }
     }
   }

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
@@ -115,6 +116,26 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
+/// The text of an index that can be read again.
+std::string readable_text(const CheckpointIndex& index, const std::string& flag) {
+  std::string text;
+  try {
+    text = text_of(index);
+  } catch (const nlohmann::json::exception&) {
+    throw InputError({.where = flag,
+                      .problem = "cannot be written: a word of the job or a name of a tensor is "
+                                 "not UTF-8"});
+  }
+  if (text.size() > kMostIndexBytes) {
+    throw InputError(
+        {.where = flag,
+         .value = std::to_string(text.size()) + " bytes",
+         .problem = "are too many for the index of a checkpoint",
+         .allowed = "at most " + std::to_string(kMostIndexBytes) + ": fewer ranks or tensors"});
+  }
+  return text;
+}
+
 /// Without a slash at its end, which would name what is inside.
 std::filesystem::path plain(const std::filesystem::path& folder) {
   return folder.has_filename() ? folder : folder.parent_path();
@@ -198,6 +219,10 @@ void require_new_folder(const std::filesystem::path& folder, const std::string& 
   const TemporaryFolder tried(path, flag);
 }
 
+void require_facts(const CheckpointFacts& facts, const std::string& flag) {
+  readable_text({.facts = facts}, flag);
+}
+
 std::int64_t write_checkpoint(const std::filesystem::path& folder, const CheckpointFacts& facts,
                               const StateView& state, const std::string& flag) {
   const std::vector<StateSlice>& slices = state.slices();
@@ -214,7 +239,7 @@ std::int64_t write_checkpoint(const std::filesystem::path& folder, const Checkpo
   ensure(next == slices.size(), "slices are those of the mesh's ranks, in their order");
   const std::int64_t bytes = writer.bytes();
   index.slices = std::move(writer).slices();
-  temporary.write(kIndexFile, text_of(index));
+  temporary.write(kIndexFile, readable_text(index, flag));
   temporary.put_in_place();
   return bytes;
 }
@@ -224,7 +249,7 @@ Checkpoint::Checkpoint(std::filesystem::path folder)
   std::error_code none;
   if (!std::filesystem::is_directory(folder_, none)) {
     throw InputError({.where = folder_.string(),
-                      .problem = "is no folder",
+                      .problem = "is not a folder",
                       .allowed = "a checkpoint that `placet run --save` wrote"});
   }
   index_ = index_from(
@@ -269,8 +294,9 @@ void Checkpoint::check_files() {
     }
     const auto* as = std::ranges::find(kStoredAs, place->second.encoding, &StoredAs::encoding);
     if (place->second.tensor.shape != shape_of(one.slice, *as)) {
-      throw InputError(
-          {.where = where, .value = one.name, .problem = "has another shape than the index says"});
+      throw InputError({.where = where,
+                        .value = one.name,
+                        .problem = "does not have the shape that the index gives"});
     }
     if (digests.at({one.file, one.name}) != one.digest) {
       throw InputError({.where = where,

@@ -15,6 +15,10 @@ namespace placet::checkpoint {
 /// nothing can be written: before work whose result would go there.
 void require_new_folder(const std::filesystem::path& folder, const std::string& flag);
 
+/// Throws InputError that speaks of `flag` where no index can hold such facts, as a word of them is
+/// not UTF-8: before work whose result would be written with them.
+void require_facts(const CheckpointFacts& facts, const std::string& flag);
+
 /// Writes the state into a new folder: whole, or not at all. Holds one slice of it at a time, and
 /// the same one of another rank beside it. Returns the bytes of the tensors stored. Throws
 /// InputError that speaks of `flag`.

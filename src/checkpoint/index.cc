@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "catalog/reader.h"
+#include "execute/run.h"
 #include "ranks/numbers.h"
 #include "units/at.h"
 #include "units/checked.h"
@@ -53,6 +55,7 @@ JobWords job_from(const Reader& reader) {
     } else {
       words.push_back(value.text());
     }
+    if (words.empty()) value.fail("is an empty list", "a text, or a list of one or more");
     job.emplace_back(flag, std::move(words));
   }
   return job;
@@ -87,6 +90,18 @@ Listed listed_from(const Reader& reader) {
   return {.name = items[0].text(),
           .kind = kKinds[items[1].one_of(names)].first,
           .shape = numbers_from(items[2], kMostExtent)};
+}
+
+std::vector<Listed> tensors_from(const Reader& reader) {
+  std::vector<Listed> tensors;
+  std::set<std::string> names;
+  for (const Reader& one : reader.items()) {
+    tensors.push_back(listed_from(one));
+    if (!names.insert(tensors.back().name).second) {
+      one.fail("is of a tensor that is there already", "each tensor once");
+    }
+  }
+  return tensors;
 }
 
 Dtype format_from(const Reader& reader) {
@@ -132,12 +147,23 @@ IndexedSlice slice_from(const Reader& reader, const std::vector<Listed>& tensors
   return out;
 }
 
+std::string mode_from(const Reader& reader) {
+  std::vector<std::string> modes;
+  for (const Arithmetic one :
+       {Arithmetic::canonical, Arithmetic::declared, Arithmetic::binary32, Arithmetic::binary64}) {
+    modes.emplace_back(name_of(one));
+  }
+  return modes[reader.one_of(modes)];
+}
+
 CheckpointFacts facts_from(const Reader& root) {
   CheckpointFacts facts{.steps = static_cast<int>(root.at("steps").whole({.greatest = kMostSteps})),
-                        .mode = root.at("mode").text(),
+                        .mode = mode_from(root.at("mode")),
                         .job = job_from(root.at("job"))};
+  std::set<std::string> axes;
   for (const Reader& axis : root.at("mesh").items()) {
     const std::vector<Reader> items = items_of(axis, 2);
+    if (!axes.insert(items[0].text()).second) items[0].fail("is there twice", "each axis once");
     facts.mesh.emplace_back(items[0].text(), items[1].whole({1, kMostRanks}));
   }
   for (const Reader& word : root.at("meanings").items()) facts.meanings.push_back(word.text());
@@ -191,8 +217,7 @@ CheckpointIndex index_from(std::string_view text, const std::string& where) {
     schema.fail("is no schema of a checkpoint that is read", std::string(kSchema));
   }
   CheckpointIndex index{.facts = facts_from(root)};
-  std::vector<Listed> tensors;
-  for (const Reader& one : root.at("tensors").items()) tensors.push_back(listed_from(one));
+  const std::vector<Listed> tensors = tensors_from(root.at("tensors"));
   const std::vector<Reader> of_ranks = root.at("ranks").items();
   const auto ranks = static_cast<std::int64_t>(of_ranks.size());
   if (ranks > kMostRanks) root.at("ranks").fail("has too many ranks", std::to_string(kMostRanks));

@@ -54,8 +54,10 @@ void add_job_flags(CLI::App& command, JobFlags& flags) {
   command.add_option("--micro-batch", flags.micro_batch, "Samples per micro-batch (1)")
       ->type_name("N");
   command
-      .add_option("--recompute", flags.recompute,
-                  "none, full, selective[=core_attn,mlp,...], every=N, first=N or uniform=N")
+      .add_option(
+          "--recompute", flags.recompute,
+          "none, full, selective[=core_attn,mlp,...], every=N, first=N or uniform=N (groups of "
+          "N blocks, each made again from its input)")
       ->type_name("WHAT");
   command
       .add_option("--precision", flags.precision,

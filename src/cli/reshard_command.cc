@@ -32,8 +32,8 @@ int reshard(const ReshardCall& call) {
 void add_reshard_command(CLI::App& program, Action& action) {
   auto call = std::make_shared<ReshardCall>();
   call->request.job.warn = print_warning;
-  CLI::App* command = program.add_subcommand(
-      "reshard", "Turns the checkpoint of one placement into that of another, to the bit");
+  CLI::App* command =
+      program.add_subcommand("reshard", "Convert a checkpoint to another placement, bit for bit");
   command->add_option("FROM", call->request.from, "A folder that `placet run --save` wrote")
       ->required();
   JobFlags& flags = call->request.job.job;

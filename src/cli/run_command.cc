@@ -24,6 +24,7 @@ struct RunCall {
   std::string experiment;
   std::string compare;
   std::string trace;
+  bool is_silent = false;  // another process prints
 };
 
 int run_experiment(const RunCall& call) {
@@ -48,12 +49,12 @@ int run_and_print(const RunCall& call, const JobRequest& job) {
   RunRequest request = call.request;
   request.times = !call.trace.empty();
   if (isatty(STDERR_FILENO) != 0) {
-    request.on_step = [steps = request.steps](const StepLoss& step) {
-      std::fprintf(stderr, "%s\n", step_text(step, steps).c_str());
+    request.on_step = [](const StepLoss& step) {
+      std::fprintf(stderr, "%s\n", step_text(step).c_str());
     };
   }
   const RanProgram ran = ran_of(called_catalog(), request, job);
-  if (!ran.sheet.run.judged) return kGood;
+  if (call.is_silent) return kGood;
   if (!ran.asked.has_step) {
     print(call.result.json ? unjudged_json(ran.asked.rules)
                            : unjudged_text(ran.asked.rules, output_style()));
@@ -70,22 +71,40 @@ int run_and_print(const RunCall& call, const JobRequest& job) {
   return ran.sheet.is_good() ? kGood : kBad;
 }
 
-/// Under mpirun one process prints, be it the result or what is wrong with the input.
-int run_over_mpi(const RunCall& call, const JobRequest& job) {
+/// The job of the flags, or of the checkpoint that they name.
+int run_job(RunCall& call) {
+  open_checkpoint(call.request);
+  return on_request(call.request.program.job,
+                    [&call](const JobRequest& job) { return run_and_print(call, job); })();
+}
+
+/// Under mpirun the first process prints and saves. What is wrong with the input is said by one:
+/// the first that sees it, as a file may be missing on another machine only.
+int run_over_mpi(RunCall& call) {
   const execute::MpiSession session;
-  if (session.is_first()) return run_and_print(call, job);
-  RunCall quiet = call;
-  quiet.request.program.warn = [](const std::string&) {};
+  if (!session.is_first()) {
+    call.is_silent = true;
+    call.request.program.warn = [](const std::string&) {};
+    call.request.save.clear();
+  }
   try {
-    return run_and_print(quiet, job);
+    return run_job(call);
   } catch (const InputError&) {
+    if (session.tells_failure()) throw;
     return kGood;
   }
 }
 
-int run_job(const RunCall& call, const JobRequest& job) {
-  const bool over_mpi = rank_kind_from(call.request.ranks) == RankKind::over_mpi;
-  return over_mpi ? run_over_mpi(call, job) : run_and_print(call, job);
+/// Where the state comes from and goes.
+void add_checkpoint_flags(CLI::App* command, RunRequest& request) {
+  command
+      ->add_option("--save", request.save,
+                   "Write the state of all ranks after the last step into this new folder")
+      ->type_name("DIR");
+  command
+      ->add_option("--resume", request.resume,
+                   "Continue from a folder written by --save; the job's flags are taken from it")
+      ->type_name("DIR");
 }
 
 /// What is executed, and how.
@@ -108,8 +127,8 @@ void add_run_flags(CLI::App* command, RunCall* call) {
       ->type_name("KIND");
   command
       ->add_option("--order", call->request.order,
-                   "Which queue of a device goes first: early or late (messages), seeded[=N], "
-                   "listed")
+                   "When communication runs: early (as soon as it can), late (only when compute "
+                   "waits), seeded[=N] (random order), listed (program order, all ranks in step)")
       ->type_name("ORDER");
   command
       ->add_option("--meaning", call->request.meanings,
@@ -127,16 +146,10 @@ void add_run_flags(CLI::App* command, RunCall* call) {
       ->add_option("--compare", call->compare,
                    "What the ranks are compared with; it is done in any case")
       ->check(CLI::IsMember({"one-device"}));
-  command->add_flag("--watch", call->request.watch,
-                    "In every step: state is consistent along every axis, gradients are whole");
-  command
-      ->add_option("--save", call->request.save,
-                   "Write the state of all ranks after the last step into this new folder")
-      ->type_name("DIR");
-  command
-      ->add_option("--resume", call->request.resume,
-                   "Go on from a folder that --save wrote; words of its job need not be said again")
-      ->type_name("DIR");
+  command->add_flag(
+      "--watch", call->request.watch,
+      "Check in every step that replicas agree and that each gradient is complete; name "
+      "the tensor, rank and axis that is not");
   command
       ->add_option("--fault", asked.faults,
                    "Change the program before it is run; several, one after the other. Or of a "
@@ -156,9 +169,8 @@ void add_run_flags(CLI::App* command, RunCall* call) {
 Action asked_of(const std::shared_ptr<RunCall>& call, const CLI::App& command) {
   if (call->experiment.empty()) {
     return [call] {
-      open_checkpoint(call->request);
-      return on_request(call->request.program.job,
-                        [call](const JobRequest& request) { return run_job(*call, request); })();
+      const bool over_mpi = rank_kind_from(call->request.ranks) == RankKind::over_mpi;
+      return over_mpi ? run_over_mpi(*call) : run_job(*call);
     };
   }
   require_alone(command);
@@ -174,6 +186,7 @@ void add_run_command(CLI::App& program, Action& action) {
       "run", "Executes the step program on real numbers and compares with one device");
   add_job_flags(*command, call->request.program.job);
   add_run_flags(command, call.get());
+  add_checkpoint_flags(command, call->request);
   command->footer(
       "\nExamples:\n"
       "  placet run gpt2 --placement \"dp=2:zero3 tp=2:tp+sp\" --global-batch 4\n"

@@ -124,6 +124,12 @@ void store(RankMemory<Numbers>& memory, const Stretches& to,
 }
 
 template <class Numbers>
+void spoil_if_due(RankMemory<Numbers>& memory, Parcel<typename Numbers::Stored>& parcel) {
+  if (parcel.numbers.empty() || !std::exchange(memory.spoils_next, false)) return;
+  flip_a_bit(parcel.numbers[0]);
+}
+
+template <class Numbers>
 Meeting<Numbers>::Meeting(MeetingPlan plan, RankMemory<Numbers>& memory)
     : plan_(std::move(plan)), memory_(memory), expected_(size(), false), came_(size()) {
   const auto found = std::ranges::find(plan_.members, memory.rank);
@@ -231,7 +237,7 @@ void Meeting<Numbers>::give(Communicator& communicator, std::size_t member) {
     came_[own_] = std::move(parcel);
     return;
   }
-  if (std::exchange(corrupts_, false) && !parcel.numbers.empty()) flip_a_bit(parcel.numbers[0]);
+  spoil_if_due(memory_, parcel);
   communicator.send(plan_.members[member], label(own_), packed(parcel),
                     {.collective = collective_of(plan_.what->kind),
                      .axes = in_order(plan_.what->axes),
@@ -268,8 +274,10 @@ void Meeting<Numbers>::begin_round(Communicator& communicator, Parcel<Stored> ow
   const std::size_t first = one_origin ? at(plan_.what->peer) : own_;
   if (!one_origin || first == own_) {
     store(memory_, taken_from(own_), own);
-    if (std::exchange(corrupts_, false) && !own.numbers.empty()) flip_a_bit(own.numbers[0]);
-    if (size() > 1) pass_on(communicator, own_, packed(own));
+    if (size() > 1) {
+      spoil_if_due(memory_, own);
+      pass_on(communicator, own_, packed(own));
+    }
   }
   origin_ = one_origin ? first : before(own_);
   left_ = size() - 1;
@@ -367,6 +375,9 @@ template class Meeting<PlainNumbers<double>>;
 template Parcel<Number> taken(const Memory<CanonicalNumbers>&, const Stretches&);
 template Parcel<float> taken(const Memory<PlainNumbers<float>>&, const Stretches&);
 template Parcel<double> taken(const Memory<PlainNumbers<double>>&, const Stretches&);
+template void spoil_if_due(RankMemory<CanonicalNumbers>&, Parcel<Number>&);
+template void spoil_if_due(RankMemory<PlainNumbers<float>>&, Parcel<float>&);
+template void spoil_if_due(RankMemory<PlainNumbers<double>>&, Parcel<double>&);
 template void store(RankMemory<CanonicalNumbers>&, const Stretches&, const Parcel<Number>&);
 template void store(RankMemory<PlainNumbers<float>>&, const Stretches&, const Parcel<float>&);
 template void store(RankMemory<PlainNumbers<double>>&, const Stretches&, const Parcel<double>&);

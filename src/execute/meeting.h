@@ -32,6 +32,7 @@ struct RankMemory {
   Memory<Numbers> numbers;
   std::vector<Dtype> formats;  // by element
   bool rounds = false;         // to these when they are stored
+  bool spoils_next = false;    // a bit of the next numbers that are sent is to be wrong
 };
 
 /// Takes numbers out of the memory.
@@ -41,6 +42,10 @@ Parcel<typename Numbers::Stored> taken(const Memory<Numbers>& memory, const Stre
 template <class Numbers>
 void store(RankMemory<Numbers>& memory, const Stretches& to,
            const Parcel<typename Numbers::Stored>& parcel);
+
+/// Makes a bit of what is sent wrong where that is due, once.
+template <class Numbers>
+void spoil_if_due(RankMemory<Numbers>& memory, Parcel<typename Numbers::Stored>& parcel);
 
 /// What there is to know of a collective before it begins.
 struct MeetingPlan {
@@ -61,8 +66,6 @@ class Meeting {
   /// Goes on as far as what has come allows. The first call reads what is given, the last writes
   /// what is taken.
   Progress advance(Communicator& communicator);
-  /// Makes one bit wrong of what is sent first.
-  void corrupt() { corrupts_ = true; }
 
  private:
   using Kind = InstructionKind;
@@ -91,7 +94,6 @@ class Meeting {
   RankMemory<Numbers>& memory_;
   std::size_t own_ = 0;  // position among the members
   bool begun_ = false;
-  bool corrupts_ = false;
   // What comes from each, straight.
   std::vector<bool> expected_;
   std::vector<std::optional<Parcel<Stored>>> came_;

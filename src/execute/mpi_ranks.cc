@@ -32,6 +32,23 @@ int own_rank() {
   return rank;
 }
 
+int process_count() {
+  int count = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &count);
+  return count;
+}
+
+/// The first of all processes that cannot begin; as many as there are: all can. Each says once what
+/// it is, when it begins or ends, and waits for the others; asked again, it is what it was.
+int first_that_failed(bool has_failed) {
+  static std::optional<int> first;
+  if (!first) {
+    const int own = has_failed ? own_rank() : process_count();
+    MPI_Allreduce(&own, &first.emplace(), 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  }
+  return *first;
+}
+
 /// Each message carries its label, as MPI's tags are too short for one.
 class MpiCommunicator : public Communicator {
  public:
@@ -165,13 +182,19 @@ class MpiTeam : public Team<Numbers> {
     int begun = 0;
     MPI_Initialized(&begun);
     ensure(begun != 0, "a session of MPI is there");
-    int there = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &there);
-    if (there == ranks) return ranks;
+    const int there = process_count();
+    if (there != ranks) {
+      throw InputError(
+          {.where = "--ranks mpi",
+           .value = std::to_string(there) + (there == 1 ? " process" : " processes"),
+           .problem = "started, but the program has " + std::to_string(ranks) + " ranks",
+           .allowed = "mpirun -n " + std::to_string(ranks) + " placet run ..."});
+    }
+    const int failed = first_that_failed(false);
+    if (failed == there) return ranks;
     throw InputError({.where = "--ranks mpi",
-                      .value = std::to_string(there) + (there == 1 ? " process" : " processes"),
-                      .problem = "started, but the program has " + std::to_string(ranks) + " ranks",
-                      .allowed = "mpirun -n " + std::to_string(ranks) + " placet run ..."});
+                      .value = "rank " + std::to_string(failed),
+                      .problem = "cannot begin, so that none does"});
   }
 
   void run_own(int step) {
@@ -224,8 +247,16 @@ class MpiTeam : public Team<Numbers> {
 }  // namespace
 
 MpiSession::MpiSession() { MPI_Init(nullptr, nullptr); }
-MpiSession::~MpiSession() { MPI_Finalize(); }
+/// Those that go on to train wait for all others to say that they do.
+MpiSession::~MpiSession() {
+  first_that_failed(false);
+  MPI_Finalize();
+}
 bool MpiSession::is_first() const { return own_rank() == 0; }
+bool MpiSession::tells_failure() const {
+  const int failed = first_that_failed(true);
+  return own_rank() == (failed < process_count() ? failed : 0);
+}
 
 template <class Numbers>
 std::unique_ptr<Team<Numbers>> mpi_team(TeamWork<Numbers> work) {

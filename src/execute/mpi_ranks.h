@@ -13,6 +13,9 @@ class MpiSession {
   ~MpiSession();
   /// Whether this is the process that prints.
   bool is_first() const;
+  /// To be asked by a process that cannot go on, before the session ends: whether it is the one
+  /// that says why. Of all that could not begin that is the first.
+  bool tells_failure() const;
 };
 
 }  // namespace placet::execute

@@ -9,8 +9,9 @@ namespace {
 [[noreturn]] void refuse_mpi() {
   throw InputError({.where = "--ranks",
                     .value = "mpi",
-                    .problem = "cannot be had in this build: there was no libopenmpi-dev",
-                    .allowed = "virtual or process, or a build with that package of Debian"});
+                    .problem = "is not in this build: MPI was not found when it was built (Debian: "
+                               "libopenmpi-dev)",
+                    .allowed = "virtual or process, or a build with MPI"});
 }
 
 }  // namespace
@@ -18,6 +19,7 @@ namespace {
 MpiSession::MpiSession() { refuse_mpi(); }
 MpiSession::~MpiSession() = default;
 bool MpiSession::is_first() const { return true; }
+bool MpiSession::tells_failure() const { return true; }
 
 template <class Numbers>
 std::unique_ptr<Team<Numbers>> mpi_team(TeamWork<Numbers>) {

@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <system_error>
 
 #include "execute/ring_communicator.h"
 #include "execute/strike.h"
@@ -39,6 +38,24 @@ struct Child {
   std::optional<Clock::time_point> stopped;
 };
 
+/// While it lives, this process is told how its children end, though whoever started it had set
+/// that to be ignored.
+class ToldOfChildren {
+ public:
+  ToldOfChildren() {
+    struct sigaction usual {};
+    usual.sa_handler = SIG_DFL;
+    sigemptyset(&usual.sa_mask);
+    sigaction(SIGCHLD, &usual, &before_);
+  }
+  ToldOfChildren(const ToldOfChildren&) = delete;
+  ToldOfChildren& operator=(const ToldOfChildren&) = delete;
+  ~ToldOfChildren() { sigaction(SIGCHLD, &before_, nullptr); }
+
+ private:
+  struct sigaction before_ {};
+};
+
 /// The processes that this one started. They end with it.
 class Children {
  public:
@@ -54,7 +71,12 @@ class Children {
     const pid_t parent = getpid();
     std::fflush(nullptr);
     const pid_t id = fork();
-    if (id < 0) throw std::system_error(errno, std::generic_category(), "no process for " + name);
+    if (id < 0) {
+      throw InputError({.where = "--ranks process",
+                        .value = name,
+                        .problem = std::string("gets no process: ") + std::strerror(errno),
+                        .allowed = "a higher limit of processes, or --ranks virtual"});
+    }
     if (id > 0) {
       children_.push_back({.id = id, .name = name});
       return;
@@ -100,13 +122,16 @@ class Children {
       if (WIFSTOPPED(status)) child.stopped = Clock::now();
       if (WIFCONTINUED(status)) child.stopped.reset();
       child.ended = WIFEXITED(status) || WIFSIGNALED(status);
+    } else if (changed < 0 && errno == ECHILD) {
+      child.ended = true;
+      lose(child, "is gone, and nobody says how it ended");
     }
     if (child.ended && WIFSIGNALED(status)) {
       lose(child, "was ended by " + signal_text(WTERMSIG(status)));
     }
     if (child.ended && WEXITSTATUS(status) != 0) lose_failed(child, end);
     if (child.stopped && Clock::now() - *child.stopped > kPatience) {
-      lose(child, "has stopped for " + std::to_string(kPatience.count()) + " s");
+      lose(child, "has been stopped for " + std::to_string(kPatience.count()) + " s");
     }
   }
 
@@ -133,6 +158,7 @@ class Children {
     }
   }
 
+  ToldOfChildren told_;
   SharedRings& rings_;
   std::vector<Child> children_;
 };

@@ -8,18 +8,13 @@
 #include "program/fault.h"
 #include "units/error.h"
 #include "units/nearest.h"
+#include "units/trimmed.h"
 
 namespace placet {
 namespace {
 
 constexpr std::array<std::string_view, 5> kWords = {"kill", "stall", "fail", "corrupt", "slow"};
 constexpr double kMostSeconds = 3600;
-
-std::string trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
-}
 
 class RankFaultReader {
  public:
@@ -94,11 +89,13 @@ namespace {
 
 /// A word that is no fault of a program either and near one of a rank is meant as that.
 void require_other_fault(const std::string& word, const std::string& fault) {
+  std::vector<std::string> words = rank_fault_words();
   for (int op = 0; op < kFaultOpCount; ++op) {
-    if (word == name_of(static_cast<FaultOp>(op))) return;
+    words.emplace_back(name_of(static_cast<FaultOp>(op)));
+    if (word == words.back()) return;
   }
-  const std::string near = nearest(word, rank_fault_words());
-  if (near.empty()) return;
+  const std::string near = nearest(word, words);
+  if (std::ranges::find(kWords, near) == kWords.end()) return;
   throw InputError({.where = "--fault \"" + fault + "\"",
                     .value = word,
                     .allowed = "a fault of the program or of a rank",

@@ -182,10 +182,7 @@ MeetingPlan RankMachine<Numbers>::plan_of(const Task& task) const {
 
 template <class Numbers>
 Progress RankMachine<Numbers>::meet(Task& task, Queue& own, Communicator& communicator) {
-  if (!own.meeting) {
-    own.meeting = std::make_unique<Meeting<Numbers>>(plan_of(task), memory_);
-    if (std::exchange(corrupts_, false)) own.meeting->corrupt();
-  }
+  if (!own.meeting) own.meeting = std::make_unique<Meeting<Numbers>>(plan_of(task), memory_);
   const Progress progress = own.meeting->advance(communicator);
   if (progress == Progress::done) own.meeting.reset();
   return progress;
@@ -204,7 +201,9 @@ Progress RankMachine<Numbers>::send(const Task& task, Communicator& communicator
     const std::int64_t address = image_.address(ref) + view.offset;
     std::int64_t bits = 0;
     if (view.size > 0) bits = view.size * bits_of(memory_.formats[at(address)]);
-    communicator.send(peer, label, packed(taken(memory_.numbers, {{address, view.size}})),
+    Parcel<typename Numbers::Stored> parcel = taken(memory_.numbers, {{address, view.size}});
+    spoil_if_due(memory_, parcel);
+    communicator.send(peer, label, packed(parcel),
                       {.collective = collective_of(what.kind), .axes = axes, .bits = bits});
     ++label.meeting;
   }
@@ -259,7 +258,7 @@ void RankMachine<Numbers>::begin_faults() {
     const bool always = fault.kind == RankFault::Kind::slow;
     if (fault.rank != rank() || (!always && fault.step != step_ + 1)) continue;
     if (fault.kind == RankFault::Kind::corrupt) {
-      corrupts_ = true;
+      memory_.spoils_next = true;
     } else {
       setting_.strike(fault);
     }

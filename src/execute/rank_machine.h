@@ -101,7 +101,6 @@ class RankMachine {
   std::size_t left_ = 0;  // tasks of the step that are not done
   std::size_t middle_ = 0;
   bool struck_ = false;  // in this step
-  bool corrupts_ = false;
 };
 
 extern template class RankMachine<CanonicalNumbers>;

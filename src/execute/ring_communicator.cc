@@ -31,7 +31,10 @@ std::optional<Bytes> RingCommunicator::receive(int from, const Label& label) {
 
 void RingCommunicator::wait() {
   const std::uint32_t changes = rings_.changes(own_);
-  if (!take_in()) rings_.sleep(own_, changes, kNap);
+  const bool some = take_in();
+  // A queue that asked before may wait for what another one has taken in since.
+  const bool has_news = std::exchange(news_, false);
+  if (!some && !has_news) rings_.sleep(own_, changes, kNap);
   watch_();
 }
 
@@ -50,6 +53,7 @@ bool RingCommunicator::take_in(int from) {
     Incoming& one = incoming_[at(from)];
     come_.emplace(std::pair(from, one.head.label), std::move(one.bytes));
     one = {};
+    news_ = true;
   }
   return some;
 }

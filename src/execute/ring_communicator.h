@@ -45,6 +45,7 @@ class RingCommunicator : public Communicator {
   std::function<void()> watch_;
   std::vector<Incoming> incoming_;  // by sender
   std::map<std::pair<int, Label>, Bytes> come_;
+  bool news_ = false;  // a message has come since this end last waited
 };
 
 }  // namespace placet::execute

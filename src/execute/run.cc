@@ -95,11 +95,18 @@ void check_instructions(const Program& program, const Mesh& mesh, const RunLimit
   }
 }
 
-void check_faults(const RunOptions& options, int ranks) {
-  for (const RankFault& fault : options.rank_faults) {
-    if (fault.rank < ranks) continue;
-    refuse("--fault", "rank=" + std::to_string(fault.rank), "is no rank of the program",
-           "0 to " + std::to_string(ranks - 1));
+void check_faults(const std::vector<RankFault>& faults, int ranks, const StepRange& steps) {
+  for (const RankFault& fault : faults) {
+    if (fault.rank >= ranks) {
+      refuse("--fault", "rank=" + std::to_string(fault.rank), "is no rank of the program",
+             "0 to " + std::to_string(ranks - 1));
+    }
+    const bool is_of_one_step = fault.kind != RankFault::Kind::slow;
+    const int last = steps.first + steps.count;
+    if (is_of_one_step && (fault.step <= steps.first || fault.step > last)) {
+      refuse("--fault", "step=" + std::to_string(fault.step), "is no step of the run",
+             std::to_string(steps.first + 1) + " to " + std::to_string(last));
+    }
   }
 }
 
@@ -157,11 +164,10 @@ class Training {
 
   RealRun run() {
     check_instructions(program_, mesh_, options_.limits);
-    check_faults(options_, mesh_.ranks());
+    check_faults(options_.rank_faults, mesh_.ranks(), steps());
     reference_ = builder_.build();
     check_work(reference_.list, options_.limits);
-    plan_ = Planner(program_, reference_, library_, mesh_)
-                .build(first_step() + options_.steps, options_.limits.elements);
+    plan_ = Planner(program_, reference_, library_, mesh_).build(steps(), options_.limits.elements);
     out_.arithmetic = options_.arithmetic;
     out_.rank_kind = options_.rank_kind;
     out_.order = order();
@@ -209,6 +215,7 @@ class Training {
     if (!out_.stuck && out_.judged) options_.on_end(HeldState(state, found_));
   }
 
+  StepRange steps() const { return {.first = first_step(), .count = options_.steps}; }
   int end_step() const { return first_step() + options_.steps; }
 
   /// Of ranks with processes of their own there is no common order.
@@ -247,7 +254,9 @@ class Training {
   void tell_what_was_seen() {
     if (watch_) out_.watched = watch_->findings();
     if (watch_) out_.watched_readings = watch_->compared();
-    if (recorder_) out_.spans = recorder_->spans();
+    if (!recorder_) return;
+    out_.spans = recorder_->spans();
+    out_.spans_cut_short = recorder_->is_cut_short();
   }
 
   void upset_state(const StateUpset& upset, const std::vector<PlacedSlice>& state) {
@@ -264,7 +273,7 @@ class Training {
     if (&proven != &program_) {
       proven_reference_ = ReferenceBuilder(proven, library_).build();
       proven_plan_ = Planner(proven, proven_reference_, library_, mesh_)
-                         .build(first_step() + options_.steps, options_.limits.elements);
+                         .build(steps(), options_.limits.elements);
       plan = &proven_plan_;
     }
     const auto is_of_one_step = [](const Operation& op) { return op.step >= 0; };
@@ -451,7 +460,7 @@ class Training {
   }
 
   StepLoss losses(int step) const {
-    StepLoss loss{.step = step + 1};
+    StepLoss loss{.step = step + 1, .last = end_step()};
     for (const ReferenceTensor& tensor : reference_.tensors) {
       if (tensor.ref.kind != StateRef::Kind::loss) continue;
       loss.one_device = to_double(expected_.numbers[at(tensor.address)]);
@@ -526,7 +535,8 @@ std::vector<StateSlice> state_slices(const Program& program, const RunLimits& li
   KernelLibrary library;
   Mesh mesh(program, limits.ranks);
   const ReferenceRun reference = ReferenceBuilder(program, library).build();
-  const ProgramPlan plan = Planner(program, reference, library, mesh).build(0, limits.elements);
+  const ProgramPlan plan =
+      Planner(program, reference, library, mesh).build({.count = 0}, limits.elements);
   std::vector<StateSlice> slices;
   for (PlacedSlice& one : placed_slices(program, plan, mesh)) {
     slices.push_back(std::move(one.slice));

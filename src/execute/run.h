@@ -30,7 +30,8 @@ std::string_view name_of(Arithmetic arithmetic);
 Arithmetic arithmetic_from(const std::string& word);
 
 struct StepLoss {
-  int step = 1;  // counted from 1
+  int step = 1;  // counted from 1, with those before a resumed run
+  int last = 1;  // of the run
   double ranks = 0;
   double one_device = 0;
   bool equal = true;  // all that is compared after this step
@@ -131,6 +132,7 @@ struct RealRun {
   std::vector<execute::WatchFinding> watched;  // where it was watched: what was not as proven
   std::int64_t watched_readings = 0;           // sketches compared, in all steps
   std::vector<execute::RanSpan> spans;         // where times were asked for
+  bool spans_cut_short = false;                // there were more operations
 };
 
 inline constexpr std::size_t kMostDifferences = 64;

@@ -12,9 +12,9 @@
 #include <cstring>
 #include <ctime>
 #include <new>
-#include <system_error>
 
 #include "units/at.h"
+#include "units/error.h"
 
 namespace placet::execute {
 namespace {
@@ -49,7 +49,10 @@ SharedRings::SharedRings(int ends)
   void* memory = mmap(nullptr, size_, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
-    throw std::system_error(errno, std::generic_category(), "memory that processes share");
+    throw InputError({.where = "--ranks process",
+                      .problem = "the memory that " + std::to_string(ends) +
+                                 " processes share cannot be had: " + std::strerror(errno),
+                      .allowed = "more memory, fewer ranks, or --ranks virtual"});
   }
   memory_ = static_cast<std::byte*>(memory);
   for (int e = 0; e < ends; ++e) new (&end(e)) End;

@@ -15,7 +15,7 @@ namespace placet::execute {
 
 class SharedRings {
  public:
-  /// Throws std::system_error if the system does not give the memory.
+  /// Throws InputError if the system does not give the memory.
   explicit SharedRings(int ends);
   ~SharedRings();
   SharedRings(const SharedRings&) = delete;

@@ -14,7 +14,9 @@ void SpanRecorder::before(std::size_t) { begin_ = Clock::now(); }
 void SpanRecorder::after(std::size_t operation) {
   const auto end = Clock::now();
   const ranks::Operation& op = plan_.list.operations[operation];
-  if (op.rank < 0 || spans_.size() >= kMostSpans) return;
+  if (op.rank < 0) return;
+  is_cut_short_ = is_cut_short_ || spans_.size() >= kMostSpans;
+  if (is_cut_short_) return;
   const ranks::Listing& listing = *plan_.listings[at(plan_.classes[at(op.rank)])];
   const Instruction& what = *listing.instructions[at(op.instruction)].what;
   const std::chrono::duration<double> since = begin_ - start_;

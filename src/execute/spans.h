@@ -11,7 +11,7 @@
 
 namespace placet::execute {
 
-/// Notes the operations of all ranks; beyond `kMostSpans` only how many there were.
+/// Notes the operations of all ranks, until there are `kMostSpans`; later ones are left out.
 class SpanRecorder : public CallWatcher {
  public:
   SpanRecorder(const Program& program, const ranks::ProgramPlan& plan, ranks::Mesh& mesh);
@@ -20,6 +20,7 @@ class SpanRecorder : public CallWatcher {
   void before(std::size_t operation) override;
   void after(std::size_t operation) override;
   const std::vector<RanSpan>& spans() const { return spans_; }
+  bool is_cut_short() const { return is_cut_short_; }  // some were left out
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -31,6 +32,7 @@ class SpanRecorder : public CallWatcher {
   Clock::time_point begin_;
   int step_ = 0;
   std::vector<RanSpan> spans_;
+  bool is_cut_short_ = false;
 };
 
 }  // namespace placet::execute

@@ -7,6 +7,7 @@
 #include "program/fault.h"
 #include "units/error.h"
 #include "units/nearest.h"
+#include "units/trimmed.h"
 
 namespace placet {
 namespace {
@@ -18,12 +19,6 @@ constexpr std::array<std::string_view, kFaultOpCount> kOps = {
     "skip_update",   "local_norm",     "local_weight", "wrong_key",   "copy_key",
     "drop_use",      "detach_adjoint", "swap_order",   "substitute",  "redim",
     "drop_position", "compress",       "mask"};
-
-std::string trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
-}
 
 /// Parts between commas that stand in no brackets.
 std::vector<std::string> split(std::string_view text) {

@@ -38,9 +38,10 @@ Planner::Planner(const Program& program, const ReferenceRun& reference, KernelLi
                  Mesh& mesh)
     : program_(program), reference_(reference), library_(library), mesh_(mesh) {}
 
-ProgramPlan Planner::build(int steps, std::int64_t most) {
+ProgramPlan Planner::build(StepRange steps, std::int64_t most) {
+  first_step_ = step_ = steps.first;
   add_ranks(most);
-  for (step_ = 0; step_ < steps && !plan_.stuck; ++step_) {
+  for (; step_ < steps.first + steps.count && !plan_.stuck; ++step_) {
     for (const Region& region : plan_.fresh) state(region.rank).buffers.begin_with(region.buffer);
     const std::size_t first = plan_.list.operations.size();
     run_step();

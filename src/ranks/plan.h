@@ -31,14 +31,20 @@ struct ProgramPlan {
   std::optional<std::string> stuck;                // why and where it cannot run
 };
 
+/// Steps of a training, counted from 0.
+struct StepRange {
+  int first = 0;
+  int count = 1;
+};
+
 class Planner {
  public:
   Planner(const Program& program, const ReferenceRun& reference, KernelLibrary& library,
           Mesh& mesh);
-  /// The list is of one step, or of all where they differ. That a step runs again from what it left
-  /// is tried for all.
+  /// The list is of one step, or of all of these where they differ. That a step runs again from
+  /// what it left is tried for all of these: the first begins with what rests between steps.
   /// Throws InputError where the buffers of all ranks have more than `most` elements.
-  ProgramPlan build(int steps, std::int64_t most);
+  ProgramPlan build(StepRange steps, std::int64_t most);
 
  private:
   struct RankState {
@@ -76,8 +82,8 @@ class Planner {
   void tag(int rank);
   void check_end();
   void check_blocked();
-  /// Whether operations are written down: of the first step, of all where they differ.
-  bool writes() const { return step_ == 0 || steps_differ_; }
+  /// Whether operations are written down: of the first step planned, of all where they differ.
+  bool writes() const { return step_ == first_step_ || steps_differ_; }
   void stop(int rank, const std::string& problem);
   const ListedInstruction* current(int rank) const;
   RankState& state(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
@@ -90,6 +96,7 @@ class Planner {
   ProgramPlan plan_;
   std::vector<RankState> ranks_;
   std::map<std::pair<int, int>, std::deque<Message>> messages_;  // by sender and receiver
+  int first_step_ = 0;
   int step_ = 0;
   bool steps_differ_ = false;  // some instruction is executed in one step only
 };

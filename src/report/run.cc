@@ -25,8 +25,10 @@ std::string index_of(const Difference& d) {
   return "[" + text + "]";
 }
 
-std::string sentence_of(const RealRun& run) {
-  if (run.stuck) return *run.stuck;
+namespace {
+
+/// What was compared with one device.
+std::string comparison_of(const RealRun& run) {
   const std::string size =
       fmt::format("{} on {}", counted(static_cast<std::int64_t>(run.steps.size()), "step"),
                   counted(run.ranks, "rank"));
@@ -46,6 +48,15 @@ std::string sentence_of(const RealRun& run) {
                      run.compared);
 }
 
+}  // namespace
+
+std::string sentence_of(const RealRun& run) {
+  if (run.stuck) return *run.stuck;
+  const auto found = static_cast<std::int64_t>(run.watched.size());
+  const std::string text = comparison_of(run);
+  return found == 0 ? text : text + "; " + counted(found, "finding") + " of --watch";
+}
+
 std::string heading_of(const RealRun& run) {
   if (run.stuck) return "Stuck";
   if (run.arithmetic == Arithmetic::canonical) return run.equal ? "Equal to the bit" : "Not equal";
@@ -55,14 +66,14 @@ std::string heading_of(const RealRun& run) {
 namespace {
 
 std::string ranks_text(const RealRun& run) {
-  const std::string order = ", queues " + text_of(run.order);
+  const std::string order = ", queue order " + text_of(run.order);
   switch (run.rank_kind) {
     case RankKind::in_one_process:
       return "virtual" + order;
     case RankKind::in_processes:
-      return "a process each" + order;
+      return "one process each" + order;
     case RankKind::over_mpi:
-      return "of MPI" + order;
+      return "MPI processes" + order;
   }
   return "";
 }
@@ -197,15 +208,14 @@ Json figures_json(const std::vector<Beside>& lines) {
 
 }  // namespace
 
-std::string step_text(const StepLoss& step, int steps) {
-  return fmt::format("step {} of {}: loss {:.9f}", step.step, steps, step.ranks);
+std::string step_text(const StepLoss& step) {
+  return fmt::format("step {} of {}: loss {:.9f}", step.step, step.last, step.ranks);
 }
 
 std::string run_text(const RunSheet& sheet, const TextStyle& style) {
   const RealRun& run = sheet.run;
-  const bool good = run.equal && !run.stuck;
-  std::string text =
-      inked(style, good ? Ink::green : Ink::red, heading_of(run)) + ": " + sentence_of(run) + "\n";
+  std::string text = inked(style, sheet.is_good() ? Ink::green : Ink::red, heading_of(run)) + ": " +
+                     sentence_of(run) + "\n";
   text += fmt::format("  mode               {}\n", name_of(run.arithmetic));
   text += fmt::format("  ranks              {}\n", ranks_text(run));
   if (!sheet.judged.run_as.empty()) text += "  run as             " + sheet.judged.run_as + "\n";

@@ -32,7 +32,7 @@ struct RunSheet {
 };
 
 /// One line for a step: its loss, and whether one device has the same bits.
-std::string step_text(const StepLoss& step, int steps);
+std::string step_text(const StepLoss& step);
 std::string run_text(const RunSheet& sheet, const TextStyle& style);
 /// A self-contained page.
 std::string run_page(const RunSheet& sheet);

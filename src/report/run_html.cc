@@ -56,11 +56,15 @@ std::string losses_html(const RealRun& run) {
     rows.push_back({std::to_string(s.step), fmt::format("{:.12f}", s.one_device),
                     fmt::format("{:.12f}", s.ranks), s.equal ? "same bits" : "other bits"});
   }
-  return section(
-      "Loss",
+  std::string text =
       loss_picture(run.steps) +
-          html_table({{"step", true}, {"on one device", true}, {"on all ranks", true}, {"state"}},
-                     rows));
+      html_table({{"step", true}, {"on one device", true}, {"on all ranks", true}, {"state"}},
+                 rows);
+  if (run.steps.size() > rows.size()) {
+    text += fmt::format("<p class=\"soft\">the first {} of {} steps</p>\n", rows.size(),
+                        run.steps.size());
+  }
+  return section("Loss", text);
 }
 
 std::string figures_html(std::string_view title, const std::vector<Beside>& lines) {
@@ -155,10 +159,10 @@ std::string ran_trace_json(const RunSheet& sheet) {
                       {"dur", span.seconds * kMicroseconds},
                       {"args", std::move(args)}});
   }
-  const bool is_cut = sheet.run.spans.size() >= execute::kMostSpans;
-  return print_json(Json{{"traceEvents", std::move(events)},
-                         {"displayTimeUnit", "ms"},
-                         {"otherData", {{"program", sheet.judged.title}, {"cut_short", is_cut}}}});
+  return print_json(Json{
+      {"traceEvents", std::move(events)},
+      {"displayTimeUnit", "ms"},
+      {"otherData", {{"program", sheet.judged.title}, {"cut_short", sheet.run.spans_cut_short}}}});
 }
 
 }  // namespace placet

@@ -71,6 +71,18 @@ TEST(CheckpointTest, IsNeverWrittenOverAnything) {
   EXPECT_EQ(folder.count(), 1U);
 }
 
+// An index is read up to 16 MiB.
+TEST(CheckpointTest, WhatCouldNotBeReadIsNotWritten) {
+  const ScratchFolder folder;
+  CheckpointFacts facts = kFacts;
+  facts.meanings.push_back(std::string(std::size_t{17} << 20, 'm'));
+  EXPECT_THROW(write_checkpoint(folder / "c", facts, replicas(), "--save"), InputError);
+  facts.meanings.back() = "\xff";
+  EXPECT_THROW(require_facts(facts, "--save"), InputError);
+  EXPECT_THROW(write_checkpoint(folder / "c", facts, replicas(), "--save"), InputError);
+  EXPECT_EQ(folder.count(), 0U);
+}
+
 /// The checkpoint of two replicas with one file changed.
 template <class Change>
 std::string refusal_after(const std::string& file, Change change) {
@@ -107,7 +119,7 @@ TEST(CheckpointTest, BrokenFilesAreRefusedByName) {
 
 TEST(CheckpointTest, FoldersThatAreNoneAreRefused) {
   const ScratchFolder folder;
-  EXPECT_NE(refusal_of_folder(folder / "nowhere").find("is no folder"), std::string::npos);
+  EXPECT_NE(refusal_of_folder(folder / "nowhere").find("is not a folder"), std::string::npos);
   std::filesystem::create_directory(folder / "empty");
   EXPECT_NE(refusal_of_folder(folder / "empty").find("index.json"), std::string::npos);
   write_checkpoint(folder / "c", kFacts, replicas(), "--save");

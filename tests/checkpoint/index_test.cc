@@ -46,7 +46,12 @@ TEST(IndexTest, RefusesWhatDoesNotFit) {
            {"\"steps\":3", "\"steps\":-3"},
            {"\"steps\":3", "\"steps\":3,\"more\":1"},
            {"\"mode\":\"canonical\",", ""},
+           {"\"mode\":\"canonical\"", "\"mode\":\"exact\""},
+           {"\"model\":\"gpt2\"", "\"model\":[]"},
            {"[\"dp\",2]", "[\"dp\",0]"},
+           {"[\"dp\",2]", "[\"dp\",1],[\"dp\",2]"},
+           {"[[\"w\",\"parameter\",[4,6]]]",
+            "[[\"w\",\"parameter\",[4,6]],[\"w\",\"parameter\",[1099511627776]]]"},
            {"\"parameter\"", "\"gradient\""},
            {"\"bf16\"", "\"bf17\""},
            {"[0,3]", "[0,4]"},    // columns 4, 5 and 6 of six

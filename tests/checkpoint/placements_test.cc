@@ -134,6 +134,36 @@ TEST_P(Modes, GoingOnIsRunningThrough) {
   }
 }
 
+/// A state that says of itself that so many steps were made.
+class StateOfStep : public execute::StateSource {
+ public:
+  StateOfStep(const execute::StateSource& state, int steps) : state_(state), steps_(steps) {}
+  int steps() const override { return steps_; }
+  execute::EncodedSlice numbers(const execute::StateSlice& slice) const override {
+    return state_.numbers(slice);
+  }
+
+ private:
+  const execute::StateSource& state_;
+  int steps_;
+};
+
+// Steps that were made are neither planned nor drawn again: a thousand million would take days.
+TEST(GoingOn, DoesNotDependOnTheStepsMade) {
+  constexpr int kMade = 1'000'000'000;
+  const Placed& one = placed("dp=4:zero3");
+  const ScratchFolder folder;
+  write_checkpoint(folder / "c", facts_of(one.program, Arithmetic::canonical), one.after_two,
+                   "--save");
+  const Checkpoint saved(folder / "c");
+  const StateOfStep late(saved, kMade);
+  const RealRun found = run(one.program, {.steps = 2, .resume = &late});
+  EXPECT_TRUE(found.equal) << found.stuck.value_or("other numbers than one device");
+  ASSERT_EQ(found.steps.size(), 2U);
+  EXPECT_EQ(found.steps[0].step, kMade + 1);
+  EXPECT_EQ(found.steps[0].last, kMade + 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(OfNumbers, Modes,
                          ::testing::Values(Arithmetic::canonical, Arithmetic::declared,
                                            Arithmetic::binary32, Arithmetic::binary64),

@@ -75,7 +75,7 @@ TEST_F(CheckpointCommands, AReshardedFolderIsThatOfTheOtherPlacement) {
 TEST_F(CheckpointCommands, WrongFoldersAreRefused) {
   save("dp=2:zero3", 1, "good");
   const std::string resume = "run --resume ";
-  expect_refused(resume + path("nowhere"), "is no folder");
+  expect_refused(resume + path("nowhere"), "is not a folder");
   expect_refused(resume + path("good") + " --placement dp=2:ddp", "placet reshard");
   expect_refused(resume + path("good") + " --placement dp=4:zero3", "the mesh dp=2");
   expect_refused(resume + path("good") + " --mode f64", "another mode than that of the checkpoint");
@@ -93,6 +93,26 @@ TEST_F(CheckpointCommands, WrongFoldersAreRefused) {
   std::ofstream(path("foreign/index.json")) << "{\"weight_map\": {}}";
   expect_refused(resume + path("foreign"), "weight_map");
   EXPECT_FALSE(std::filesystem::exists(path("new")));
+}
+
+// Files that were named from one folder are found from another.
+TEST_F(CheckpointCommands, RelativeFilesAreFoundFromAnyFolder) {
+  folder_.write("mine.json", R"({"schema": "placet.cluster/1", "name": "mine", "title": "Mine",
+                                 "source": "a test", "groups": [{"device": "h100-sxm"}]})");
+  const std::string words = "model.json --seq 8 --global-batch 4 --placement dp=2:ddp --steps 1 ";
+  const Result saved =
+      run("run " + words + "--cluster 2xmine.json --save " + path("c"), "cd " + path(".") + " &&");
+  ASSERT_EQ(saved.status, 0) << saved.err;
+  const Result on = run("run --resume " + path("c") + " --steps 1", "cd / &&");
+  EXPECT_EQ(on.status, 0) << on.err;
+}
+
+// Before the run: nothing is trained for a folder that cannot be written.
+TEST_F(CheckpointCommands, WordsThatNoIndexHoldsAreRefused) {
+  const std::string config = folder_.write("\xff.json", kConfig);
+  expect_refused(
+      "run '" + config + "' --seq 8 --global-batch 4 --placement dp=2:ddp --save " + path("c"),
+      "not UTF-8");
 }
 
 TEST_F(CheckpointCommands, PageAndTraceAreOfWhatRan) {
@@ -117,11 +137,21 @@ TEST_F(CheckpointCommands, PageAndTraceAreOfWhatRan) {
   EXPECT_GT(messages, 0U);
 }
 
+// What looks on sees all ranks in the order of the listing: another one is not left out unsaid.
+TEST_F(CheckpointCommands, WhatLooksOnTakesNoOtherOrder) {
+  const std::string watched = job("dp=2:ddp") + "--steps 1 --watch ";
+  expect_refused(watched + "--order seeded=7", "--watch: '--order seeded=7'");
+  expect_refused(watched + "--fault \"slow(rank=0)\"", "does not go with --watch");
+  expect_refused(job("dp=2:ddp") + "--order late --trace " + path("t.json"), "--trace: '--order");
+  EXPECT_EQ(run(watched + "--order listed").status, 0);
+}
+
 TEST_F(CheckpointCommands, WhatTheWatchFindsIsBad) {
   const Result result =
       run(job("dp=2:ddp") + "--steps 1 --watch --fault \"skip_update(any, rank=1)\"");
   EXPECT_EQ(result.status, 1) << result.err;
   EXPECT_TRUE(has(result.out, "state consistency")) << result.out;
+  EXPECT_TRUE(has(result.out, " of --watch\n")) << result.out;
 }
 
 // Files of more than 64 blocks cannot be written, as on a full disk; each rank's is larger.

@@ -50,6 +50,41 @@ TEST_F(Mpi, OtherNumbersOfProcessesAreRefusedByOne) {
   EXPECT_EQ(result.err.find(said), result.err.rfind(said));
 }
 
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST_F(Mpi, WrongInputIsSaidOnce) {
+  const Result result = run_over_mpi(2, "--resume /nowhere/at/all");
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(count_of(result.err, "placet: /nowhere/at/all: is"), 1U) << result.err;
+}
+
+TEST_F(Mpi, WhatIsNotTrainedIsPrintedOnce) {
+  const std::string job =
+      "gpt2 --placement dp=2:ddp --global-batch 4 --fault \"delete(all_reduce)\" ";
+  const Result listed = run_over_mpi(2, job + "--list-faults");
+  EXPECT_EQ(listed.status, 0) << listed.err;
+  EXPECT_EQ(listed.out, run("run " + job + "--list-faults").out);
+  const Result stuck = run_over_mpi(2,
+                                    "gpt2 --placement dp=2:ddp --global-batch 4 --fault "
+                                    "\"delete(alloc)\"");
+  EXPECT_EQ(stuck.status, 1) << stuck.err;
+  EXPECT_EQ(count_of(stuck.out, "Stuck"), 1U) << stuck.out;
+}
+
+// The first process alone saves: what only it finds wrong ends all.
+TEST_F(Mpi, WhatOneProcessCannotDoEndsAll) {
+  const Result result = run_over_mpi(
+      2, "gpt2 --placement dp=2:ddp --global-batch 4 --steps 1 --save /nowhere/at/all");
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(count_of(result.err, "placet: --save: '/nowhere/at/all'"), 1U) << result.err;
+}
+
 TEST_F(Mpi, ARankThatFailsOrIsKilledEndsAll) {
   const std::string job = "gpt2 --placement \"dp=2:zero3 tp=2:tp\" --global-batch 4 --fault ";
   const Result failed = run_over_mpi(4, job + "\"fail(rank=2)\"");

@@ -11,12 +11,14 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <ostream>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "execute/ring_communicator.h"
 #include "execute/run.h"
 #include "lower/catalogue_jobs.h"
 #include "lower/small.h"
@@ -101,7 +103,7 @@ TEST(LostRanks, EndAllWithTheirMessage) {
   for (const auto& [kind, message] :
        {Case{RankFault::Kind::kill, "rank 2: was ended by signal 9"},
         Case{RankFault::Kind::fail, "rank 2: failed in step 2, as asked for"},
-        Case{RankFault::Kind::stall, "rank 2: has stopped for 5 s"}}) {
+        Case{RankFault::Kind::stall, "rank 2: has been stopped for 5 s"}}) {
     const Ending ending = ending_with({{.kind = kind, .rank = 2, .step = 2}});
     EXPECT_NE(ending.message.find(message), std::string::npos) << ending.message;
     EXPECT_LT(ending.seconds, 10) << message;
@@ -125,6 +127,40 @@ std::vector<pid_t> children() {
   }
   std::ranges::sort(found);
   return found;
+}
+
+// Whoever starts this process may have set that it is not told how its children end.
+TEST(LostRanks, AreNoticedWhereEndsOfChildrenAreIgnored) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  const Ending ending = ending_with({{.kind = RankFault::Kind::kill, .rank = 2, .step = 2}});
+  const Ending whole = ending_with({});
+  EXPECT_EQ(std::signal(SIGCHLD, before), SIG_IGN);
+  EXPECT_NE(ending.message.find("rank 2: was ended by signal 9"), std::string::npos)
+      << ending.message;
+  EXPECT_EQ(whole.message, "nothing");
+}
+
+TEST(SharedRings, WithoutMemoryAreRefused) {
+  EXPECT_THROW(execute::SharedRings(200'000), InputError);  // 2.6 PB: more than addresses are long
+}
+
+// A message that was taken in while another was asked for is no reason to sleep.
+TEST(RingCommunicator, DoesNotSleepOverWhatHasCome) {
+  execute::SharedRings rings(2);
+  execute::RingCommunicator one(0, 2, rings, [] {});
+  execute::RingCommunicator other(1, 2, rings, [] {});
+  double least = std::numeric_limits<double>::infinity();
+  for (std::uint64_t meeting = 0; meeting < 5; ++meeting) {
+    const execute::Label label{.group = 1, .meeting = meeting};
+    one.send(1, label, execute::Bytes(8), {});
+    EXPECT_FALSE(other.receive(0, {.group = 2}).has_value());
+    const auto begin = std::chrono::steady_clock::now();
+    other.wait();
+    const std::chrono::duration<double> slept = std::chrono::steady_clock::now() - begin;
+    least = std::min(least, slept.count());
+    EXPECT_TRUE(other.receive(0, label).has_value());
+  }
+  EXPECT_LT(least, 0.025);  // a sleep lasts 50 ms
 }
 
 // Killed from outside, while one rests in the middle of a step and the others wait for it. The one
@@ -163,12 +199,29 @@ TEST(FaultyRanks, AreSeenOrWaitedFor) {
   }
 }
 
+// Messages between stages too: the second one sends gradients back in the middle of its step.
+TEST(FaultyRanks, SpoilWhatIsSentBetweenStages) {
+  const Program program = lower_small(load({"gpt2", "pp=2:1f1b"}));
+  const RealRun found =
+      run(program, {.steps = 1,
+                    .order = {.kind = QueueOrder::Kind::early},
+                    .rank_faults = {{.kind = RankFault::Kind::corrupt, .rank = 1}}});
+  EXPECT_FALSE(found.equal);
+}
+
+TEST(FaultyRanks, AreOfAStepOfTheRun) {
+  const Ending ending = ending_with({{.kind = RankFault::Kind::kill, .rank = 0, .step = 50}});
+  EXPECT_EQ(ending.message, "--fault: 'step=50' is no step of the run; expected 1 to 3");
+}
+
 TEST(RankFaults, AreReadOrRefused) {
   EXPECT_EQ(rank_fault_from("kill(rank=2, step=3)"),
             (RankFault{.kind = RankFault::Kind::kill, .rank = 2, .step = 3}));
   EXPECT_EQ(rank_fault_from("slow( rank=1,seconds=0.5 )"),
             (RankFault{.kind = RankFault::Kind::slow, .rank = 1, .seconds = 0.5}));
   EXPECT_EQ(rank_fault_from("delete(all_reduce)"), std::nullopt);
+  // Nearer to a fault of the program than to `stall`.
+  EXPECT_EQ(rank_fault_from("stalee(optimizer)"), std::nullopt);
   for (const char* wrong : {"kill", "kill()", "kill(rank=x)", "kill(rank=1, seconds=2)",
                             "slow(rank=1, seconds=-1)", "stall(rnk=1)"}) {
     EXPECT_THROW(rank_fault_from(wrong), InputError) << wrong;
