@@ -135,6 +135,8 @@ Reference reference_at(const std::string& word, std::size_t dollar) {
   return reference;
 }
 
+constexpr long long kMostProduct = 1'000'000'000'000'000;
+
 // "$((8 * 4))" in the text as 32: products and quotients of whole numbers. Others stay.
 std::string with_products(std::string text) {
   const std::size_t open = text.find("$((");
@@ -147,7 +149,8 @@ std::string with_products(std::string text) {
   for (std::size_t at = 0; at < inside.size();) {
     const std::size_t end = std::min(inside.find_first_of("*/", at), inside.size());
     const auto number = whole_number(inside.substr(at, end - at));
-    if (!number || *number < 1 || *number > 1'000'000 || value > 1'000'000'000) return text;
+    if (!number || *number < 1) return text;
+    if (sign == '*' && value > kMostProduct / *number) return text;
     value = sign == '*' ? value * *number : value / *number;
     sign = end < inside.size() ? inside[end] : '*';
     at = end + 1;

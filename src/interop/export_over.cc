@@ -104,17 +104,9 @@ std::vector<std::string> known_options(const Overlay& over) {
   return options;
 }
 
-// Whether a value says the same in another script: its variables are those of the environment, and
-// no line of the source sets them.
-bool is_sayable(const Source& source, const Setting& setting) {
-  const auto names = variables_in(setting.value);
-  return names && std::ranges::all_of(*names, [&](const std::string& name) {
-           return find_key(source.settings, name) == nullptr;
-         });
-}
-
 // Options of a source that are the engine's own, not those of what launches it. Throws InputError
-// for a value that another script does not know.
+// for a value that another script cannot know. One of a variable without a single value is asked of
+// whoever launches: a shell stops where it is not set.
 std::vector<Setting> own_options(const Catalog& catalog, const Source& source,
                                  const Writing& writing) {
   std::vector<Setting> options;
@@ -124,11 +116,11 @@ std::vector<Setting> own_options(const Catalog& catalog, const Source& source,
     return setting.path.starts_with("--") && meaning_of(*launcher, setting.path) == nullptr;
   });
   const auto open = std::ranges::find_if(
-      options, [&](const Setting& setting) { return !is_sayable(source, setting); });
+      options, [](const Setting& setting) { return !variables_in(setting.value); });
   if (open != options.end()) {
     fail_at_line(source.file, open->line,
                  "does not say the value of '" + open->path + "': it is '" + open->value + "'",
-                 "a value, a variable that one line above sets, or one of the environment");
+                 "a value, or variables by their names");
   }
   return options;
 }

@@ -204,7 +204,7 @@ TEST(LaunchTextTest, VariablesOfTheEnvironmentStayVariables) {
 }
 
 TEST(LaunchTextTest, AValueThatOnlyTheScriptKnowsIsRefusedWithItsLine) {
-  for (const std::string value : {"$1", "$(id)", "$RUN/x", "`id`"}) {
+  for (const std::string value : {"$1", "$(id)", "${#RUN}", "$RUN/x", "`id`"}) {
     const Original origin =
         original_of("RUN=$2\n" + kCall + " --data-path " + value + "\n");
     try {
@@ -214,8 +214,7 @@ TEST(LaunchTextTest, AValueThatOnlyTheScriptKnowsIsRefusedWithItsLine) {
       const std::string said = value == "$RUN/x" ? "$2/x" : value;
       EXPECT_EQ(error.what(),
                 "run.sh:2: does not say the value of '--data-path': it is '" + said +
-                    "'; expected a value, a variable that one line above sets, or one of the "
-                    "environment");
+                    "'; expected a value, or variables by their names");
     }
   }
 }
