@@ -131,7 +131,8 @@ std::vector<ExportedFile> files_over(const Overlay& over, const Source& source,
   Words words = over.after;
   const std::string name = std::filesystem::path(source.file).filename().string();
   words["file"] = name;
-  words["arguments"] = arguments_text(own_options(over.catalog, source, writing), quoted_around_variables);
+  words["arguments"] =
+      arguments_text(own_options(over.catalog, source, writing), quoted_around_variables);
   std::vector<ExportedFile> files = {{.name = name, .text = text}};
   for (ExportedFile& file : launch_files(writing, words)) {
     if (file.name != name) files.push_back(std::move(file));

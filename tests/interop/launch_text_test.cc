@@ -92,8 +92,9 @@ TEST(LaunchTextTest, AShellTakesEachValueAsItIs) {
 
 TEST(LaunchTextTest, QuotedWordsOfAnotherScriptStayWords) {
   const Original origin =
-      original_of(kCall + " --data-path \"a b;c\" --split 9 'it is' 1 --blend 0.3 x 0.7 y "
-                          "--title=\"it's\" --load /c\n");
+      original_of(kCall +
+                  " --data-path \"a b;c\" --split 9 'it is' 1 --blend 0.3 x 0.7 y "
+                  "--title=\"it's\" --load /c\n");
   const Exported exported = export_over(find_catalog(), origin.said, origin, "megatron");
   const LaunchWords call = printed_by_bash(file_named(exported, "launch.sh"));
   EXPECT_EQ(words_behind(call, "--data-path"), LaunchWords{"a b;c"});
@@ -104,7 +105,8 @@ TEST(LaunchTextTest, QuotedWordsOfAnotherScriptStayWords) {
 }
 
 // The text of a script that was changed, without what launches it.
-std::string changed_script(const std::string& text, const std::function<void(JobRequest&)>& change) {
+std::string changed_script(const std::string& text,
+                           const std::function<void(JobRequest&)>& change) {
   const Original origin = original_of(text);
   JobRequest meant = origin.said;
   change(meant);
@@ -142,9 +144,9 @@ TEST(LaunchTextTest, OptionsOfACallOverSeveralLinesStayInIt) {
 
 TEST(LaunchTextTest, OptionsOfAVariableStayInItsQuotes) {
   const std::size_t begin = kCall.find("--num-layers");
-  expect_recomputed(changed_script("ARGS=\"" + kCall.substr(begin) + "\"\n" +
-                                       kCall.substr(0, begin) + "$ARGS\nDONE=1\n",
-                                   recompute_all));
+  expect_recomputed(changed_script(
+      "ARGS=\"" + kCall.substr(begin) + "\"\n" + kCall.substr(0, begin) + "$ARGS\nDONE=1\n",
+      recompute_all));
 }
 
 // The last option of a call that goes on over lines is taken out; the next command stays one.
@@ -180,10 +182,9 @@ TEST(LaunchTextTest, AValueThatOnlyAShellKnowsIsReplacedByTheJobs) {
   origin.text = script;
   origin.source = parse_source(script, SourceForm::arguments, "run.sh");
   origin.given = {{"global-batch", "128"}};
-  const Imported said =
-      import_sources(find_catalog(), {.sources = {origin.source},
-                                      .dialect = "megatron@2026",
-                                      .given = origin.given});
+  const Imported said = import_sources(
+      find_catalog(),
+      {.sources = {origin.source}, .dialect = "megatron@2026", .given = origin.given});
   origin.said = request_of_words(said.job, "run.sh");
   const Exported exported = export_over(find_catalog(), origin.said, origin, "megatron");
   EXPECT_EQ(words_behind(printed_by_bash(file_named(exported, "launch.sh")), "--global-batch-size"),
@@ -205,16 +206,14 @@ TEST(LaunchTextTest, VariablesOfTheEnvironmentStayVariables) {
 
 TEST(LaunchTextTest, AValueThatOnlyTheScriptKnowsIsRefusedWithItsLine) {
   for (const std::string value : {"$1", "$(id)", "${#RUN}", "$RUN/x", "`id`"}) {
-    const Original origin =
-        original_of("RUN=$2\n" + kCall + " --data-path " + value + "\n");
+    const Original origin = original_of("RUN=$2\n" + kCall + " --data-path " + value + "\n");
     try {
       export_over(find_catalog(), origin.said, origin, "megatron");
       ADD_FAILURE() << "accepted " << value;
     } catch (const InputError& error) {
       const std::string said = value == "$RUN/x" ? "$2/x" : value;
-      EXPECT_EQ(error.what(),
-                "run.sh:2: does not say the value of '--data-path': it is '" + said +
-                    "'; expected a value, or variables by their names");
+      EXPECT_EQ(error.what(), "run.sh:2: does not say the value of '--data-path': it is '" + said +
+                                  "'; expected a value, or variables by their names");
     }
   }
 }
