@@ -165,6 +165,12 @@ std::vector<std::string> lines_in(const std::string& text) {
   return lines;
 }
 
+// Whether the line before goes on to one that ends the command: it stays, if as a blank one.
+bool is_joined(const std::vector<std::string>& lines, std::size_t at, SourceForm form) {
+  return form == SourceForm::arguments && at > 0 && lines[at - 1].ends_with('\\') &&
+         !lines[at].ends_with('\\');
+}
+
 // The first edit of each line, by line.
 std::vector<LintEdit> edits_of(const std::vector<LintFinding>& findings) {
   std::map<std::size_t, LintEdit> by_line;
@@ -192,10 +198,7 @@ FixedText edited_text(const std::string& text, SourceForm form,
     const auto after = mended(edit, line, form);
     if (!after) continue;
     fixed.changes.push_back({.line = number, .before = line, .after = *after});
-    // A line that others go on to has to stay, if as a blank one.
-    const bool is_joined = number > 1 && form == SourceForm::arguments &&
-                           lines[number - 2].ends_with('\\') && !line.ends_with('\\');
-    gone[number - 1] = after->empty() && !is_joined;
+    gone[number - 1] = after->empty() && !is_joined(lines, number - 1, form);
     line = *after;
     if (gone[number - 1] && form == SourceForm::json) drop_dangling_comma(lines, number - 1);
   }

@@ -53,6 +53,13 @@ std::optional<std::vector<Piece>> pieces_of(const std::string& word) {
   return pieces;
 }
 
+// "${NAME:?}", with a mark before and behind it.
+std::string variable_text(const std::string& name, const std::string& mark) {
+  std::string text = mark;
+  text.append("${").append(name).append(":?}").append(mark);
+  return text;
+}
+
 bool begins_word(const std::string& text, std::size_t at) {
   return at == 0 || text[at - 1] == ' ' || text[at - 1] == '\t' || text[at - 1] == '\n';
 }
@@ -100,7 +107,7 @@ std::string quoted_around_variables(const Setting& setting) {
     const auto pieces = pieces_of(word);
     if (!pieces || pieces->empty()) text += quoted_word(word);
     for (const Piece& piece : pieces.value_or(std::vector<Piece>())) {
-      text += piece.is_variable ? mark + "${" + piece.text + ":?}" + mark : quoted_word(piece.text);
+      text += piece.is_variable ? variable_text(piece.text, mark) : quoted_word(piece.text);
     }
   }
   return text;
