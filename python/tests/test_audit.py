@@ -1,5 +1,6 @@
 """What runs leave behind, beside what is derived; without PyTorch."""
 
+import gzip
 import json
 import os
 import pickle
@@ -7,6 +8,7 @@ import pickle
 import pytest
 
 from placet import InputError
+from placet.torch.__main__ import main
 from placet.torch._audit import compare
 from placet.torch._sources import last_step, read
 
@@ -95,6 +97,14 @@ class Hostile:
         return (os.system, ("exit 1",))
 
 
+def shared():
+    """2^60 lists, as 60 that each hold the next one twice."""
+    one = [[1]]
+    for _ in range(60):
+        one = [one, one]
+    return one
+
+
 def terms(found):
     return [
         (one["collective"], one["group"], one["dtype"], one["payload_bytes"])
@@ -154,7 +164,9 @@ def test_finds_the_last_step():
         + b"[" * 900
         + b"]" * 900
         + b"}]}",
+        b'{"entries": [{"profiling_name": "nccl:all_reduce", "input_sizes": [[Infinity]]}]}',
         pickle.dumps(Hostile()),
+        pickle.dumps({**DUMP, "entries": [{**DUMP["entries"][0], "input_sizes": shared()}]}),
     ],
 )
 def test_refuses_what_it_cannot_read(data, tmp_path):
@@ -197,6 +209,46 @@ def test_tells_bytes_at_rest():
     found = compare(derivation(1), run)
     assert found.agreed == 1 and not found.agrees
     assert [one["run"] - one["derived"] for one in found.rest] == [0, -4, 0]
+
+
+@pytest.mark.parametrize("broken", [lambda d: d[:-9], lambda d: d[:20] + b"xxxx" + d[24:]])
+def test_refuses_broken_gzip(broken, tmp_path):
+    (tmp_path / "trace.json.gz").write_bytes(broken(gzip.compress(json.dumps(TRACE).encode())))
+    with pytest.raises(InputError, match="unpacked|read"):
+        read(tmp_path / "trace.json.gz")
+
+
+def test_says_what_a_log_lacks(tmp_path):
+    (tmp_path / "log").write_text("host:7:9 [0] NCCL INFO Bootstrap : Using eth0")
+    with pytest.raises(InputError) as refused:
+        read(tmp_path / "log")
+    assert str(refused.value) == (
+        "log of NCCL: has no collective; expected one written with NCCL_DEBUG=INFO "
+        "NCCL_DEBUG_SUBSYS=INIT,COLL"
+    )
+
+
+# Of 4 x 4 numbers.
+@pytest.mark.parametrize(
+    ("dtype", "name", "size"), [("Short", "int16", 2), ("ComplexDouble", "complex128", 16)]
+)
+def test_knows_the_size_of_types(dtype, name, size, tmp_path):
+    entry = {**DUMP["entries"][0], "input_dtypes": [dtype]}
+    (tmp_path / "dump").write_bytes(pickle.dumps({**DUMP, "entries": [entry]}))
+    assert terms(read(tmp_path / "dump")) == [("all_reduce", 2, name, 16 * size)]
+
+
+def test_refuses_types_of_no_known_size(tmp_path):
+    entry = {**DUMP["entries"][0], "input_dtypes": ["QInt4x2"]}
+    (tmp_path / "dump").write_bytes(pickle.dumps({**DUMP, "entries": [entry]}))
+    with pytest.raises(InputError, match="'QInt4x2' is of no size that is known"):
+        read(tmp_path / "dump")
+
+
+def test_a_fit_takes_no_step(capsys):
+    words = ["audit", "record.json", "--fit", "folder", "--step", "1", "--placement", "dp=2:ddp"]
+    assert main(words) == 2
+    assert "--step: is not for --fit" in capsys.readouterr().err
 
 
 # Two ranks, states whole (ddp): 4 + 4 + 8 bytes of fp32 for each of 124,439,808 parameters of gpt2
@@ -276,7 +328,9 @@ def test_fits_an_engine_to_what_is_systematic(tmp_path):
         "placement": "dp=2:fsdp",
         "engine": "pytorch",
     }
-    before, after, written = fit(tmp_path / "record.json", tmp_path / "data", **job)
+    packed = gzip.compress((tmp_path / "record.json").read_bytes())
+    (tmp_path / "record.json.gz").write_bytes(packed)
+    before, after, written = fit(tmp_path / "record.json.gz", tmp_path / "data", **job)
     assert not before.agrees and after.agrees, after.text()
     overlay = json.loads(open(written).read())
     assert overlay["joins_ends"]["value"] is True
@@ -286,3 +340,6 @@ def test_fits_an_engine_to_what_is_systematic(tmp_path):
     assert any(
         row["count"] == 1 and row["payload_bytes"] == 4 for row in again.rows("communication")
     )
+    # With that folder's data nothing is left to fit.
+    given = fit(tmp_path / "record.json", tmp_path / "more", data=[str(tmp_path / "data")], **job)
+    assert given[0].agrees

@@ -89,8 +89,10 @@ void check_recomputed_blocks(const Job& job, const std::string& text) {
       refuse("--recompute", text, "recomputes more blocks than the model has",
              "first=1 to first=" + all + ", or full");
     case Recompute::Kind::uniform:
-      refuse("--recompute", text, "makes more blocks again at a time than the model has",
-             "uniform=1 to uniform=" + all);
+      throw InputError({.where = "--recompute",
+                        .problem = "recomputes blocks in groups larger than the model ('" + text +
+                                   "', the model has " + all + " blocks)",
+                        .allowed = "uniform=1 to uniform=" + all});
     case Recompute::Kind::every:
     case Recompute::Kind::none:
     case Recompute::Kind::full:
@@ -100,19 +102,33 @@ void check_recomputed_blocks(const Job& job, const std::string& text) {
   }
 }
 
-/// Blocks made again several at a time: their parameters are used twice in backward, and are there.
-void check_together(const Job& job, const std::string& text) {
+/// Whether parameters are gathered for use along an axis: those of all blocks or of a class apart.
+bool gathers_parameters(const AxisPlacement& axis) {
+  const auto gathers = [](const Modes& modes) {
+    return modes.parameters != Mode::replicated && modes.parameters != Mode::sharded;
+  };
+  return axis.degree > 1 &&
+         (gathers(axis.how.modes) || std::ranges::any_of(axis.overrides, [&](const Override& own) {
+            return gathers(own.how.modes);
+          }));
+}
+
+/// Blocks recomputed several at a time: their parameters are used twice in backward, and are there.
+void check_together(const Job& job) {
   if (job.recompute.kind != Recompute::Kind::uniform) return;
-  for (const AxisPlacement& axis : job.placement.axes) {
-    const Mode parameters = axis.how.modes.parameters;
-    if (parameters == Mode::replicated || parameters == Mode::sharded) continue;
-    refuse("--recompute", text,
-           "makes blocks again whose parameters are gathered for use along " +
-               std::string(axis.axis.text()) + ": that is not derived",
-           "full, every=N or first=N, or parameters R or S along " + std::string(axis.axis.text()));
+  const auto gathering = std::ranges::find_if(job.placement.axes, gathers_parameters);
+  if (gathering != job.placement.axes.end()) {
+    throw InputError({.where = "--recompute",
+                      .problem = "uniform=N is not supported with parameters gathered for use "
+                                 "(ZeRO-3/FSDP) along " +
+                                 std::string(gathering->axis.text()),
+                      .allowed = "full, every=N or first=N"});
   }
   if (splits_backward(job.schedule.order)) {
-    refuse("--recompute", text, "goes with no backward in two parts", "full, or 1f1b");
+    throw InputError({.where = "--recompute",
+                      .problem = "uniform=N cannot be combined with schedules that split backward "
+                                 "(zero-bubble, DualPipe)",
+                      .allowed = "full, or a schedule such as 1f1b"});
   }
 }
 
@@ -139,7 +155,7 @@ std::int64_t batch_ways(const Placement& placement) {
 /// Activations that rest nowhere (A = M) are all made again: the same as "full", so that any other
 /// word contradicts the placement, "none" too.
 void check_recompute(const JobRequest& request, const Job& job) {
-  if (request.recompute) check_together(job, *request.recompute);
+  check_together(job);
   if (!request.recompute || job.recompute.kind == Recompute::Kind::full) return;
   for (const AxisPlacement& axis : job.placement.axes) {
     if (axis.how.modes.activations != Mode::materialized) continue;
@@ -395,8 +411,8 @@ Job load_job(const Catalog& catalog, const JobRequest& said) {
   add_first(notes, job.model);
   job.placement = parse_placement(placement.text, strategies.vocabulary);
   job.placement_text = print_placement(job.placement, strategies.vocabulary);
-  check_recompute(request, job);
   job.schedule = schedule_of(strategies, job.placement);
+  check_recompute(request, job);
   job.attention = attention_of(strategies, job.placement);
   job.methods = methods_of(strategies, job.placement);
   for (const Method& method : job.methods) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -22,7 +23,9 @@ const std::string kPerHost = "-per-host";
 const std::string kUnit = "gbit";
 const std::string kLinkOfRates = "roce-400";
 
-/// Gb/s at which networks are sold: Ethernet (IEEE 802.3ae to 802.3dj), some of them by others.
+/// Gb/s at which Ethernet is sold, each with the first standard of IEEE that has it: 1 (802.3z,
+/// 1998), 10 (802.3ae, 2002), 25 (802.3by, 2016), 40 and 100 (802.3ba, 2010), 50 (802.3cd,
+/// 2018), 200 and 400 (802.3bs, 2017), 800 (802.3df, 2024), 1600 (802.3dj, a draft in 2025).
 constexpr std::array<double, 10> kSpeeds = {1, 10, 25, 40, 50, 100, 200, 400, 800, 1600};
 constexpr std::string_view kEthernet = "gbe";
 
@@ -190,7 +193,8 @@ Level read_network(const Catalog& catalog, const std::string& text, std::int64_t
                    const std::string& where) {
   const std::optional<Network> network = parse(catalog, text);
   if (!network) {
-    if (lower_case(text).ends_with(kEthernet)) refuse_ethernet(text, where);
+    const bool is_number = !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) != 0;
+    if (is_number && lower_case(text).ends_with(kEthernet)) refuse_ethernet(text, where);
     throw InputError({.where = where,
                       .value = text,
                       .problem = "is no network that is known",

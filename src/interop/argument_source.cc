@@ -1,6 +1,7 @@
 // Launch scripts: the words of each line, by quotes and blanks alone. No shell is asked.
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -23,13 +24,18 @@ bool is_name(const std::string& word) {
   return true;
 }
 
+struct LineWord {
+  std::string text;
+  bool is_quoted = false;  // quotes keep what a variable in it stands for in one word
+};
+
 // Words of a line. A quote that is not closed on the line belongs to a list of options that goes on
 // below, and is left out.
 class LineWords {
  public:
   explicit LineWords(const std::string& line) : line_(line) {}
 
-  std::vector<std::string> all() {
+  std::vector<LineWord> all() {
     for (; next_ < line_.size() && !is_comment_; ++next_) take(line_[next_]);
     end_word();
     return std::move(words_);
@@ -39,8 +45,12 @@ class LineWords {
   void take(char c) {
     if (quote_ != 0) {
       take_quoted(c);
+    } else if (c == '(' && word_.ends_with('$')) {
+      take_substitution();
     } else if (c == '"' || c == '\'') {
-      if (line_.find(c, next_ + 1) != std::string::npos) quote_ = c;
+      if (line_.find(c, next_ + 1) == std::string::npos) return;
+      quote_ = c;
+      is_quoted_ = true;
     } else if (c == '#' && word_.empty()) {
       is_comment_ = true;
     } else if (std::isspace(static_cast<unsigned char>(c)) != 0 || c == ';') {
@@ -48,6 +58,20 @@ class LineWords {
     } else if (is_of_word(c)) {
       word_ += c;
     }
+  }
+
+  // "$(...)" and "$((...))" are of one word, whatever blanks are in them. One that is not closed on
+  // the line is read as other words are.
+  void take_substitution() {
+    std::size_t depth = 0;
+    for (std::size_t end = next_; end < line_.size(); ++end) {
+      if (line_[end] == '(') ++depth;
+      if (line_[end] != ')' || --depth > 0) continue;
+      word_ += line_.substr(next_, end + 1 - next_);
+      next_ = end;
+      return;
+    }
+    word_ += '(';
   }
 
   void take_quoted(char c) {
@@ -65,9 +89,10 @@ class LineWords {
   }
 
   void end_word() {
-    if (!word_.empty()) words_.push_back(word_);
+    if (!word_.empty()) words_.push_back({.text = word_, .is_quoted = is_quoted_});
     word_.clear();
     has_dollar_ = false;
+    is_quoted_ = false;
   }
 
   const std::string& line_;
@@ -75,11 +100,12 @@ class LineWords {
   char quote_ = 0;
   bool is_comment_ = false;
   bool has_dollar_ = false;
+  bool is_quoted_ = false;
   std::string word_;
-  std::vector<std::string> words_;
+  std::vector<LineWord> words_;
 };
 
-std::vector<std::string> words_of(const std::string& line) { return LineWords(line).all(); }
+std::vector<LineWord> words_of(const std::string& line) { return LineWords(line).all(); }
 
 // What stands at a '$': a name, what holds where it has no value, and where the text goes on.
 struct Reference {
@@ -109,6 +135,8 @@ Reference reference_at(const std::string& word, std::size_t dollar) {
   return reference;
 }
 
+constexpr long long kMostProduct = 1'000'000'000'000'000;
+
 // "$((8 * 4))" in the text as 32: products and quotients of whole numbers. Others stay.
 std::string with_products(std::string text) {
   const std::size_t open = text.find("$((");
@@ -121,7 +149,8 @@ std::string with_products(std::string text) {
   for (std::size_t at = 0; at < inside.size();) {
     const std::size_t end = std::min(inside.find_first_of("*/", at), inside.size());
     const auto number = whole_number(inside.substr(at, end - at));
-    if (!number || *number < 1 || *number > 1'000'000 || value > 1'000'000'000) return text;
+    if (!number || *number < 1) return text;
+    if (sign == '*' && value > kMostProduct / *number) return text;
     value = sign == '*' ? value * *number : value / *number;
     sign = end < inside.size() ? inside[end] : '*';
     at = end + 1;
@@ -165,12 +194,11 @@ class Lines {
   void take(const std::string& line, std::size_t number) {
     const std::size_t first = line.find_first_not_of(" \t");
     const bool is_directive = first != std::string::npos && line.compare(first, 8, "#SBATCH ") == 0;
-    const std::vector<std::string> words = words_of(is_directive ? line.substr(first + 8) : line);
+    const std::vector<LineWord> words = words_of(is_directive ? line.substr(first + 8) : line);
     open_.reset();
-    for (const std::string& word : words) {
-      if (word.starts_with("--") && word.find(' ') != std::string::npos) {
-        // Options that stand in one pair of quotes: "--vocab-size 128256".
-        for (const std::string& inner : words_of(word)) take_word(inner, number);
+    for (const LineWord& word : words) {
+      if (holds_options(word.text)) {
+        for (const LineWord& inner : words_of(word.text)) take_word(inner, number);
       } else {
         take_word(word, number);
       }
@@ -180,23 +208,31 @@ class Lines {
   std::vector<Setting> settings;
 
  private:
-  void take_word(const std::string& word, std::size_t line) {
+  // Options that stand in one pair of quotes: "--vocab-size 128256", but not "--data-path=a b".
+  static bool holds_options(const std::string& word) {
+    const std::size_t blank = word.find(' ');
+    if (!word.starts_with("--") || blank == std::string::npos) return false;
+    return word.find('=') > blank || word.find(" --") != std::string::npos;
+  }
+
+  void take_word(const LineWord& taken, std::size_t line) {
+    const std::string& word = taken.text;
     const std::size_t equals = word.find('=');
     if (word.starts_with("--") && word.size() > 2) {
       open_ = settings.size();
       const bool has_value = equals != std::string::npos;
-      settings.push_back(
-          {.path = word.substr(0, equals),
-           .value = has_value ? value_of(word.substr(equals + 1)) : std::string("true"),
-           .line = line});
-      fresh_ = !has_value;
-      if (has_value) open_.reset();
+      settings.push_back({.path = word.substr(0, equals), .value = "true", .line = line});
+      fresh_ = true;
+      if (has_value) {
+        extend(settings.back(), {.text = word.substr(equals + 1), .is_quoted = taken.is_quoted});
+        open_.reset();
+      }
     } else if (equals != std::string::npos && is_name(word.substr(0, equals))) {
       take_assignment(word.substr(0, equals), word.substr(equals + 1), line);
     } else if (open_ && (ends_options(word) || names_list(word))) {
       open_.reset();
     } else if (open_) {
-      extend(settings[*open_].value, value_of(word));
+      extend(settings[*open_], taken);
     }
   }
 
@@ -212,12 +248,12 @@ class Lines {
   // Options that a variable holds, NAME="--nnodes 2 --node_rank 0": each is a setting where it
   // stands, whoever uses the variable.
   bool take_options(const std::string& name, const std::string& value, std::size_t line) {
-    const std::vector<std::string> words = words_of(value);
-    if (std::ranges::none_of(words, is_option)) return false;
+    const std::vector<LineWord> words = words_of(value);
+    if (std::ranges::none_of(words, is_option, &LineWord::text)) return false;
     lists_.insert(name);
     open_.reset();
-    for (const std::string& word : words) {
-      if (!names_list(word)) take_word(word, line);
+    for (const LineWord& word : words) {
+      if (!names_list(word.text)) take_word(word, line);
     }
     open_.reset();
     return true;
@@ -243,13 +279,24 @@ class Lines {
   }
 
   // Values of a list beyond the longest are passed over.
-  void extend(std::string& value, const std::string& more) {
-    if (fresh_) {
-      value = more;
-    } else if (value.size() + more.size() < kLongestValue) {
-      value.append(" ").append(more);
+  void extend(Setting& setting, const LineWord& word) {
+    const std::string more = value_of(word.text);
+    const bool has_room = fresh_ || setting.value.size() + more.size() < kLongestValue;
+    if (!has_room) return;
+    const bool is_one = word.is_quoted && more.find_first_of(" \t$") != std::string::npos;
+    if (is_one && setting.words.empty() && !fresh_) setting.words = parted(setting.value);
+    if (is_one) {
+      setting.words.push_back(more);
+    } else if (!setting.words.empty()) {
+      std::ranges::move(parted(more), std::back_inserter(setting.words));
     }
+    setting.value = fresh_ ? more : setting.value + " " + more;
     fresh_ = false;
+  }
+
+  static std::vector<std::string> parted(const std::string& value) {
+    std::istringstream stream(value);
+    return {std::istream_iterator<std::string>(stream), {}};
   }
 
   // A name with two values (the branches of a condition) has none that is plain.

@@ -177,6 +177,8 @@ Imported read_back(const Catalog& catalog, const ExportedFile& file, const Diale
   return import_sources(catalog, request);
 }
 
+}  // namespace
+
 std::vector<JobDifference> missing_of(const Imported& imported) {
   std::vector<JobDifference> unsaid;
   unsaid.reserve(imported.missing.size());
@@ -185,8 +187,6 @@ std::vector<JobDifference> missing_of(const Imported& imported) {
   }
   return unsaid;
 }
-
-}  // namespace
 
 Words beside_of(const Writing& writing, const Words& words) {
   Words beside;

@@ -10,6 +10,8 @@
 #include "catalog/reader.h"
 #include "interop/export_parts.h"
 #include "interop/kept_text.h"
+#include "interop/shell_text.h"
+#include "interop/source_parts.h"
 
 namespace placet {
 namespace {
@@ -54,19 +56,29 @@ struct Overlay {
   Words before, after;
 };
 
+// A value of a script that only a shell knows: it holds a variable, or what a command prints.
+bool needs_a_shell(const std::string& value) {
+  return value.find_first_of("$`") != std::string::npos;
+}
+
+bool is_open(const Source& source, const Setting* said) {
+  return source.form == SourceForm::arguments && said != nullptr && needs_a_shell(said->value);
+}
+
 // What keys of the job that is meant are others than those `before`. A key that the source says
-// alike already is no change.
+// alike already is no change; one whose value only a shell knows is.
 std::vector<KeyChange> changes_between(const std::vector<Setting>& before, const Overlay& over) {
   const Source& source = over.origin.source;
   const Dialect& dialect = *over.pen.dialect;
   const std::vector<Setting> after = settings_of(over.pen, over.after);
   std::vector<KeyChange> changes;
   for (const Setting& setting : after) {
-    const Setting* old = find_key(before, setting.path);
-    if (old != nullptr && old->value == setting.value) continue;
     const std::string key = key_in(source, dialect, setting.path);
-    const std::string value = value_in(dialect, setting, key, over.after);
     const Setting* said = find_key(source.settings, key);
+    const Setting* old = find_key(before, setting.path);
+    const bool is_same = old != nullptr && old->value == setting.value;
+    if (is_same && !is_open(source, said)) continue;
+    const std::string value = value_in(dialect, setting, key, over.after);
     if (said == nullptr || said->value != value) changes.push_back({.key = key, .value = value});
   }
   for (const Setting& setting : before) {
@@ -76,7 +88,25 @@ std::vector<KeyChange> changes_between(const std::vector<Setting>& before, const
   return changes;
 }
 
-// Options of a source that are the engine's own, not those of what launches it.
+// Options of a source that the dialect knows and what launches the engine does not.
+std::vector<std::string> known_options(const Overlay& over) {
+  std::vector<std::string> options;
+  const Writing& writing = over.pen.writing;
+  if (writing.launcher.empty()) return options;
+  const SharedDialect launcher = shared_dialect(over.catalog, writing.launcher, "launcher");
+  for (const Setting& setting : over.origin.source.settings) {
+    const std::string& name = setting.path;
+    const bool is_known = meaning_of(*over.pen.dialect, name) != nullptr;
+    if (name.starts_with("--") && is_known && meaning_of(*launcher, name) == nullptr) {
+      options.push_back(name);
+    }
+  }
+  return options;
+}
+
+// Options of a source that are the engine's own, not those of what launches it. Throws InputError
+// for a value that another script cannot know. One of a variable without a single value is asked of
+// whoever launches: a shell stops where it is not set.
 std::vector<Setting> own_options(const Catalog& catalog, const Source& source,
                                  const Writing& writing) {
   std::vector<Setting> options;
@@ -85,6 +115,13 @@ std::vector<Setting> own_options(const Catalog& catalog, const Source& source,
   std::ranges::copy_if(source.settings, std::back_inserter(options), [&](const Setting& setting) {
     return setting.path.starts_with("--") && meaning_of(*launcher, setting.path) == nullptr;
   });
+  const auto open = std::ranges::find_if(
+      options, [](const Setting& setting) { return !variables_in(setting.value); });
+  if (open != options.end()) {
+    fail_at_line(source.file, open->line,
+                 "does not say the value of '" + open->path + "': it is '" + open->value + "'",
+                 "a value, or variables by their names");
+  }
   return options;
 }
 
@@ -94,7 +131,8 @@ std::vector<ExportedFile> files_over(const Overlay& over, const Source& source,
   Words words = over.after;
   const std::string name = std::filesystem::path(source.file).filename().string();
   words["file"] = name;
-  words["arguments"] = arguments_text(own_options(over.catalog, source, writing));
+  words["arguments"] =
+      arguments_text(own_options(over.catalog, source, writing), quoted_around_variables);
   std::vector<ExportedFile> files = {{.name = name, .text = text}};
   for (ExportedFile& file : launch_files(writing, words)) {
     if (file.name != name) files.push_back(std::move(file));
@@ -139,7 +177,9 @@ namespace {
 
 // Writes the changes; what the files then do not say stands in `unsaid`.
 void write_over(const Overlay& over, const std::vector<KeyChange>& changes, Exported& exported) {
-  const std::string text = changed_text(over.origin.source, over.origin.text, changes);
+  exported.beside = beside_of(over.pen.writing, over.after);
+  const std::string text =
+      changed_text(over.origin.source, over.origin.text, changes, known_options(over));
   const Source changed = parse_source(text, over.origin.source.form, over.origin.source.file);
   exported.files = files_over(over, changed, text);
   const Imported back = read_over(over, changed, exported);
@@ -148,6 +188,8 @@ void write_over(const Overlay& over, const std::vector<KeyChange>& changes, Expo
                                     .dialect = exported.dialect,
                                     .given = {{"world-size", over.after.at("world-size")}}}),
       exported.beside);
+  exported.unsaid = missing_of(back);
+  if (!exported.unsaid.empty()) return;
   JobRequest again = request_of_words(back.job, exported.dialect);
   again.cluster = over.request.cluster;
   exported.unsaid =
@@ -167,7 +209,6 @@ Exported export_over(const Catalog& catalog, const JobRequest& request, const Or
                      .pen = pen,
                      .before = words_for(catalog, origin.said, pen.writing),
                      .after = words_for(catalog, request, pen.writing)};
-  exported.beside = beside_of(pen.writing, over.after);
   write_over(over, changes_between(settings_of(pen, over.before), over), exported);
   // Keys may hang on others that the source leaves open: then all are said.
   if (!exported.unsaid.empty()) write_over(over, changes_between({}, over), exported);

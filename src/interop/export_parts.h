@@ -7,6 +7,7 @@
 
 #include "interop/dialect.h"
 #include "interop/export.h"
+#include "interop/shell_text.h"
 
 namespace placet {
 
@@ -62,6 +63,9 @@ Words beside_of(const Writing& writing, const Words& words);
 /// Leaves out of words that are said elsewhere those that a file alone says alike.
 void leave_out_said(const Imported& alone, Words& beside);
 
+/// What was read leaves open, as differences from the job.
+std::vector<JobDifference> missing_of(const Imported& imported);
+
 /// The model's own configuration, where the engine reads one and the request's model has one.
 std::vector<ExportedFile> model_files(const Catalog& catalog, const JobRequest& request,
                                       const Writing& writing);
@@ -74,7 +78,10 @@ Words words_of_job(const Job& job, const std::string& model);
 /// The text of a configuration. `settings` are in order; keys of one object need not be neighbours.
 std::string configuration_text(SourceForm form, const std::vector<Setting>& settings);
 
-/// The options of a launch line, one a line, with the backslashes that join them.
-std::string arguments_text(const std::vector<Setting>& settings);
+/// The options of a launch line, one a line, with the backslashes that join them. Words with
+/// characters that mean something to a shell are quoted: it takes each as it is. `words` writes a
+/// value (shell_text.h).
+std::string arguments_text(const std::vector<Setting>& settings,
+                           std::string (*words)(const Setting&) = quoted_words);
 
 }  // namespace placet

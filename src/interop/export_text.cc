@@ -84,11 +84,14 @@ std::string configuration_text(SourceForm form, const std::vector<Setting>& sett
   return arguments_text(settings);
 }
 
-std::string arguments_text(const std::vector<Setting>& settings) {
+std::string arguments_text(const std::vector<Setting>& settings,
+                           std::string (*words)(const Setting&)) {
   std::string text;
   for (const Setting& setting : settings) {
     text += text.empty() ? "" : " \\\n";
-    text += "    " + setting.path + (setting.value == "true" ? "" : " " + setting.value);
+    text += "    " + setting.path;
+    if (setting.value == "true") continue;
+    text += " " + words(setting);
   }
   return text;
 }

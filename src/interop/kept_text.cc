@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "catalog/reader.h"
 #include "interop/export_parts.h"
 #include "interop/lint_fix.h"
+#include "interop/shell_text.h"
 #include "interop/source_parts.h"
 #include "units/error.h"
 
@@ -60,13 +63,19 @@ const Setting* child_of(const Source& source, const std::string& parent) {
                "a key with its value on a line of its own");
 }
 
-// The text with lines put in front of another.
-std::string with_lines(const std::string& text, std::size_t line, const std::string& lines) {
+// Where a line begins; npos: the text has no such line.
+std::size_t begin_of_line(const std::string& text, std::size_t line) {
   std::size_t at = 0;
   for (std::size_t i = 1; i < line && at != std::string::npos; ++i) {
     at = text.find('\n', at);
     if (at != std::string::npos) ++at;
   }
+  return at;
+}
+
+// The text with lines put in front of another.
+std::string with_lines(const std::string& text, std::size_t line, const std::string& lines) {
+  const std::size_t at = begin_of_line(text, line);
   return at == std::string::npos ? text + lines : std::string(text).insert(at, lines);
 }
 
@@ -98,8 +107,7 @@ std::string members_of(const std::string& object) {
 std::string lines_for(SourceForm form, const std::string& parent, Setting setting) {
   if (!parent.empty()) setting.path.erase(0, parent.size() + 1);
   const std::string lines = configuration_text(form, {setting});
-  if (form == SourceForm::json) return members_of(lines);
-  return form == SourceForm::arguments ? lines.substr(4) + " \\\n" : lines;
+  return form == SourceForm::json ? members_of(lines) : lines;
 }
 
 // YAML may be written as JSON is.
@@ -107,6 +115,46 @@ SourceForm written_form(const Source& source, const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool has_braces = first != std::string::npos && text[first] == '{';
   return source.form == SourceForm::yaml && has_braces ? SourceForm::json : source.form;
+}
+
+// Where the key of a setting stands in the text; npos: it does not stand on its line.
+std::size_t place_in(const std::string& text, const Setting& setting) {
+  const std::size_t begin = begin_of_line(text, setting.line);
+  if (begin == std::string::npos) return begin;
+  const std::size_t end = std::min(text.find('\n', begin), text.size());
+  const std::size_t at = name_in(text.substr(begin, end - begin), setting.path);
+  return at == std::string::npos ? at : begin + at;
+}
+
+bool is_directive(const std::string& text, std::size_t line) {
+  return text.compare(begin_of_line(text, line) + indentation_at(text, line).size(), 1, "#") == 0;
+}
+
+// Quotes inside of others would end these.
+void check_quotes(const Source& source, const std::string& text, const Setting& setting,
+                  const std::string& written) {
+  if (written.find('\'') == std::string::npos) return;
+  if (!is_inside_quotes(text, place_in(text, setting))) return;
+  fail_in_place(source, setting.path, setting.line);
+}
+
+// A new option of a launch script, in front of the last of the engine's own: on its line, so that
+// the call has it wherever it ends.
+std::string with_new_option(const Source& source, const std::string& text, const Setting& setting,
+                            const std::vector<std::string>& own) {
+  const auto is_own = [&](const Setting& other) {
+    return std::ranges::count(own, other.path) > 0 && !is_directive(text, other.line);
+  };
+  const auto last = std::find_if(source.settings.rbegin(), source.settings.rend(), is_own);
+  if (last == source.settings.rend()) {
+    fail_at_line(source.file, 1, "has no place for '" + setting.path + "'",
+                 "a call with at least one option of the engine");
+  }
+  const std::size_t at = place_in(text, *last);
+  if (at == std::string::npos) fail_in_place(source, setting.path, last->line);
+  const std::string words = arguments_text({setting}).substr(4);  // without its indentation
+  check_quotes(source, text, *last, words);
+  return std::string(text).insert(at, words + " ");
 }
 
 std::string with_new_key(const Source& source, const std::string& text, const Setting& setting) {
@@ -130,12 +178,17 @@ std::string with_new_key(const Source& source, const std::string& text, const Se
   return std::string(text).insert(open + 1, "\n" + lines);
 }
 
-std::string with_change(const Source& source, const std::string& text, const KeyChange& change) {
+std::string with_change(const Source& source, const std::string& text, const KeyChange& change,
+                        const std::vector<std::string>& own) {
+  const bool is_script = source.form == SourceForm::arguments;
   const Setting* setting = setting_of(source, change.key);
   if (setting == nullptr) {
     if (!change.value) return text;
-    return with_new_key(source, text, {.path = change.key, .value = *change.value, .line = 0});
+    const Setting added{.path = change.key, .value = *change.value, .line = 0};
+    return is_script ? with_new_option(source, text, added, own)
+                     : with_new_key(source, text, added);
   }
+  if (is_script && change.value) check_quotes(source, text, *setting, quoted_word(*change.value));
   const LintEdit edit{.kind = change.value ? LintEdit::Kind::value : LintEdit::Kind::drop,
                       .line = setting->line,
                       .setting = *setting,
@@ -171,14 +224,60 @@ std::optional<Source> parsed(const std::string& text, const Source& source) {
   }
 }
 
+// Strict JSON in which a key has no line of its own: all of it on one, or nothing in it.
+bool is_on_one_line(const Source& source, const std::string& text) {
+  if (source.form != SourceForm::json) return false;
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  const std::size_t end = text.find_last_not_of(" \t\r\n");
+  const bool has_lines = begin != std::string::npos && text.find('\n', begin) < end;
+  return (!has_lines || source.settings.empty()) && Json::accept(text);
+}
+
+void change_in(Json& tree, const KeyChange& change, const Source& source) {
+  Json* object = &tree;
+  std::size_t begin = 0;
+  for (std::size_t dot = change.key.find('.'); dot != std::string::npos;
+       dot = change.key.find('.', begin)) {
+    object = &(*object)[change.key.substr(begin, dot - begin)];
+    if (!object->is_object() && !object->is_null()) fail_in_place(source, change.key, 1);
+    begin = dot + 1;
+  }
+  const std::string name = change.key.substr(begin);
+  if (name.ends_with(']')) fail_in_place(source, change.key, 1);
+  if (!change.value) {
+    object->erase(name);
+  } else {
+    const std::string text = configuration_text(SourceForm::json, {{name, *change.value}});
+    (*object)[name] = Json::parse(text).at(name);
+  }
+}
+
+// The whole tree with the changes in it, a key a line, keys in their order.
+std::string written_anew(Source source, const std::string& text,
+                         const std::vector<KeyChange>& changes) {
+  Json tree = Json::parse(text);
+  if (!tree.is_object()) fail_in_place(source, changes.front().key, 1);
+  source = parse_source(tree.dump(2), source.form, source.file);
+  for (const KeyChange& change : changes) {
+    const ValuesByKey wanted = values_with(source, change);
+    change_in(tree, change, source);
+    auto changed = parsed(tree.dump(2), source);
+    if (!changed || values_of(*changed) != wanted) fail_in_place(source, change.key, 1);
+    source = *std::move(changed);
+  }
+  return tree.dump(2) + "\n";
+}
+
 }  // namespace
 
-std::string changed_text(Source source, std::string text, const std::vector<KeyChange>& changes) {
+std::string changed_text(Source source, std::string text, const std::vector<KeyChange>& changes,
+                         const std::vector<std::string>& own) {
+  if (!changes.empty() && is_on_one_line(source, text)) return written_anew(source, text, changes);
   for (const KeyChange& change : changes) {
     const Setting* setting = setting_of(source, change.key);
     const std::size_t line = setting == nullptr ? 1 : setting->line;
     const ValuesByKey wanted = values_with(source, change);
-    text = with_change(source, text, change);
+    text = with_change(source, text, change, own);
     auto changed = parsed(text, source);
     if (!changed || values_of(*changed) != wanted) fail_in_place(source, change.key, line);
     source = *std::move(changed);

@@ -6,6 +6,8 @@
 #include <optional>
 #include <sstream>
 
+#include "interop/shell_text.h"
+
 namespace placet {
 namespace {
 
@@ -15,11 +17,15 @@ std::string last_name(const std::string& path) {
   return path.substr(path.rfind('.') + 1);
 }
 
-// A value as its form writes it: words in quotes but for YAML and options.
-std::string written(const std::string& value, SourceForm form) {
-  const bool is_bare = form == SourceForm::yaml || form == SourceForm::arguments;
+// A value as its form writes it: words in quotes but for YAML, and for options where a shell needs
+// none. A variable has one word.
+std::string written(const std::string& path, const std::string& value, SourceForm form) {
+  if (form == SourceForm::arguments) {
+    return path.starts_with("-") ? quoted_words({.path = path, .value = value})
+                                 : quoted_word(value);
+  }
   const bool is_number = value.find_first_not_of("0123456789.eE+-") == std::string::npos;
-  if (is_bare || is_number || value == "true" || value == "false") return value;
+  if (form == SourceForm::yaml || is_number || value == "true" || value == "false") return value;
   return '"' + value + '"';
 }
 
@@ -36,7 +42,8 @@ bool is_of_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
 }
 
-// Where a name stands on a line that is no part of a longer one.
+}  // namespace
+
 std::size_t name_in(const std::string& line, const std::string& name) {
   for (std::size_t at = line.find(name); at != std::string::npos; at = line.find(name, at + 1)) {
     const std::size_t end = at + name.size();
@@ -45,6 +52,8 @@ std::size_t name_in(const std::string& line, const std::string& name) {
   }
   return std::string::npos;
 }
+
+namespace {
 
 Place place_of(const Setting& setting, const std::string& line) {
   const std::string name = last_name(setting.path);
@@ -73,12 +82,12 @@ std::string with_value(std::string line, const Place& place, const LintEdit& edi
     --begin;
     ++end;
   }
-  return line.replace(begin, end - begin, written(edit.value, form));
+  return line.replace(begin, end - begin, written(edit.setting.path, edit.value, form));
 }
 
 std::string with_key(const LintEdit& edit, SourceForm form) {
   const std::string name = last_name(edit.key);
-  const std::string value = written(edit.value, form);
+  const std::string value = written(name, edit.value, form);
   switch (form) {
     case SourceForm::toml:
       return name + " = " + value;
@@ -97,6 +106,10 @@ std::string without_option(const Setting& setting, std::string line, const Place
   std::size_t end = place.key + last_name(setting.path).size();
   if (setting.value != "true" && place.value != std::string::npos) {
     end = place.value_end;
+    // With the quotes round it.
+    const bool is_quoted = end < line.size() && (line[end] == '"' || line[end] == '\'') &&
+                           line[place.value - 1] == line[end];
+    if (is_quoted) ++end;
   }
   line.erase(place.key, end - place.key);
   return line.find_first_not_of(" \t\\") == std::string::npos ? std::string() : line;
@@ -152,6 +165,12 @@ std::vector<std::string> lines_in(const std::string& text) {
   return lines;
 }
 
+// Whether the line before goes on to one that ends the command: it stays, if as a blank one.
+bool is_joined(const std::vector<std::string>& lines, std::size_t at, SourceForm form) {
+  return form == SourceForm::arguments && at > 0 && lines[at - 1].ends_with('\\') &&
+         !lines[at].ends_with('\\');
+}
+
 // The first edit of each line, by line.
 std::vector<LintEdit> edits_of(const std::vector<LintFinding>& findings) {
   std::map<std::size_t, LintEdit> by_line;
@@ -179,7 +198,7 @@ FixedText edited_text(const std::string& text, SourceForm form,
     const auto after = mended(edit, line, form);
     if (!after) continue;
     fixed.changes.push_back({.line = number, .before = line, .after = *after});
-    gone[number - 1] = after->empty();
+    gone[number - 1] = after->empty() && !is_joined(lines, number - 1, form);
     line = *after;
     if (gone[number - 1] && form == SourceForm::json) drop_dangling_comma(lines, number - 1);
   }

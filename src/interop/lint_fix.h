@@ -30,4 +30,7 @@ FixedText edited_text(const std::string& text, SourceForm form, const std::vecto
 FixedText fixed_text(const std::string& text, SourceForm form,
                      const std::vector<LintFinding>& findings);
 
+/// Where a name stands on a line and is no part of a longer one; npos: nowhere.
+std::size_t name_in(const std::string& line, const std::string& name);
+
 }  // namespace placet

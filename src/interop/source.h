@@ -15,6 +15,9 @@ struct Setting {
   std::string path;   // "training.seq_len", "--seq-length", "WORLD_SIZE"
   std::string value;  // as text; "true" for a flag that takes none
   std::size_t line = 0;
+  // Of an option, its words as a shell parts them, where quotes keep one of them together that
+  // holds blanks or a variable; empty: blanks part the value.
+  std::vector<std::string> words = {};
 
   friend bool operator==(const Setting&, const Setting&) = default;
 };

@@ -20,25 +20,42 @@ std::optional<std::size_t> times_at(const std::string& text, std::size_t& at) {
   return times;
 }
 
-// The text without groups and counts. Groups do not hold groups.
-std::optional<std::string> played_out(const std::string& text) {
-  std::string letters;
+bool is_letter(char c) { return c == '|' || std::isalpha(static_cast<unsigned char>(c)) != 0; }
+
+// The text with each group "(...)*3" written out. Groups hold counts of letters, "(t*8|)*2", and no
+// groups.
+std::optional<std::string> without_groups(const std::string& text) {
+  std::string out;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t begin = at;
     std::string part(1, text[at++]);
+    std::size_t times = 1;
     if (part == "(") {
-      const std::size_t end = text.find(')', at);
-      if (end == std::string::npos) return std::nullopt;
+      const std::size_t end = text.find_first_of("()", at);
+      if (end == std::string::npos || text[end] == '(') return std::nullopt;
       part = text.substr(at, end - at);
       at = end + 1;
-    } else if (part == ",") {
-      continue;
-    } else if (part != "|" && std::isalpha(static_cast<unsigned char>(text[begin])) == 0) {
-      return std::nullopt;
+      const auto said = times_at(text, at);
+      if (!said) return std::nullopt;
+      times = *said;
     }
-    const auto times = times_at(text, at);
-    if (!times || letters.size() + *times * part.size() > kMostLetters) return std::nullopt;
-    for (std::size_t i = 0; i < *times; ++i) letters += part;
+    if (out.size() + times * part.size() > kMostLetters) return std::nullopt;
+    for (std::size_t i = 0; i < times; ++i) out += part;
+  }
+  return out;
+}
+
+// The text without groups and counts: a letter for each layer, and the bars between stages.
+std::optional<std::string> played_out(const std::string& text) {
+  const auto plain = without_groups(text);
+  if (!plain) return std::nullopt;
+  std::string letters;
+  for (std::size_t at = 0; at < plain->size();) {
+    const char letter = (*plain)[at++];
+    if (letter == ',') continue;
+    if (!is_letter(letter)) return std::nullopt;
+    const auto times = times_at(*plain, at);
+    if (!times || letters.size() + *times > kMostLetters) return std::nullopt;
+    letters.append(*times, letter);
   }
   return letters;
 }

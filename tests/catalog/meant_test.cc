@@ -49,6 +49,20 @@ TEST(MeantNetworkTest, UnusualSpeedsAreRefusedOrTakenLiterally) {
   }
 }
 
+// A misspelt network of another kind is no speed.
+TEST(MeantNetworkTest, OnlyANumberIsASpeedOfEthernet) {
+  const Catalog catalog = repository_catalog();
+  for (const char* text : {"gbe", "fastgbe", "x400gbe"}) {
+    try {
+      read_network(catalog, meant_network(catalog, text).text, 8, "--cluster");
+      ADD_FAILURE() << text << " is no network";
+    } catch (const InputError& error) {
+      const std::string said = error.what();
+      EXPECT_NE(said.find("is no network that is known"), std::string::npos) << said;
+    }
+  }
+}
+
 TEST(MeantNameTest, TheLeastChangeWins) {
   const WordFile words{.kind = "thing",
                        .beginnings = {{"acme-", ""}},

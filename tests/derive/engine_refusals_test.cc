@@ -39,6 +39,8 @@ TEST(Engines, RefuseWhatTheirCodeRefuses) {
   EXPECT_EQ(refusals("megatron@2026", "tp=8:tp"), 1U);    // 4 heads
   EXPECT_EQ(refusals("megatron@2026", "pp=3:1f1b"), 1U);  // 4 blocks
   EXPECT_EQ(refusals("megatron@2026", "pp=3[2,1,1]:1f1b"), 0U);
+  EXPECT_EQ(refusals("megatron@2024", "pp=2[2,2]:1f1b"), 0U);
+  EXPECT_EQ(refusals("megatron@2024", "pp=2[3,1]:1f1b"), 1U);
   EXPECT_EQ(refusals("megatron@2026", "cp=8:ring"), 1U);  // 8 tokens, 16 chunks
   EXPECT_EQ(refusals("torchtitan@2026.02", "tp=2:tp"), 1U);
   EXPECT_EQ(refusals("torchtitan@2026.02", "tp=2:tp+sp"), 0U);

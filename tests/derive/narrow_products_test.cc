@@ -179,7 +179,8 @@ std::map<std::string, std::int64_t> sent_by_block(std::optional<ProductFormat> p
   job.profile.gathered_input = GatheredInput::shard;
   job.precision.products = std::move(products);
   std::map<std::string, std::int64_t> sent;
-  for (const CommunicationTerm& term : derive(job).communication.front().terms) {
+  const Derivation derivation = derive(job);
+  for (const CommunicationTerm& term : derivation.communication.front().terms) {
     const bool of_block = term.unit == "block" && term.state == State::activations;
     const std::string name = std::string(name_of(term.phase)) + " " +
                              std::string(name_of(term.collective)) + " " + std::string(term.what);

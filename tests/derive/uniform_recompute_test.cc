@@ -75,27 +75,40 @@ TEST(UniformRecomputeTest, OneAtATimeIsFull) {
   EXPECT_EQ(parse_recompute("uniform=1", "--recompute"), parse_recompute("full", "--recompute"));
 }
 
-TEST(UniformRecomputeTest, MoreBlocksThanTheModelHasAreRefused) {
+// The message of a refusal; empty: it was taken.
+std::string refusal(const std::string& recompute, const std::string& placement) {
   try {
-    derived("uniform=13");
-    FAIL() << "accepted";
+    derived(recompute, placement);
+    return "";
   } catch (const InputError& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "--recompute: 'uniform=13' makes more blocks again at a time than the model has; "
-              "expected uniform=1 to uniform=12");
+    return error.what();
   }
 }
 
+TEST(UniformRecomputeTest, MoreBlocksThanTheModelHasAreRefused) {
+  EXPECT_EQ(refusal("uniform=13", "dp=1:ddp"),
+            "--recompute: recomputes blocks in groups larger than the model ('uniform=13', the "
+            "model has 12 blocks); expected uniform=1 to uniform=12");
+}
+
 TEST(UniformRecomputeTest, GatheredParametersAreRefused) {
-  try {
-    derived("uniform=2", "dp=4:zero3");
-    FAIL() << "accepted";
-  } catch (const InputError& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "--recompute: 'uniform=2' makes blocks again whose parameters are gathered for use "
-              "along dp: that is not derived; expected full, every=N or first=N, or parameters R "
-              "or S along dp");
-  }
+  const std::string expected =
+      "--recompute: uniform=N is not supported with parameters gathered for use (ZeRO-3/FSDP) "
+      "along dp; expected full, every=N or first=N";
+  EXPECT_EQ(refusal("uniform=2", "dp=4:zero3"), expected);
+  EXPECT_EQ(refusal("uniform=2", "dp=4:zero1;ffn:zero3"), expected);  // of a class apart
+}
+
+// One device gathers from none.
+TEST(UniformRecomputeTest, AnAxisOfOneDeviceGathersNothing) {
+  EXPECT_EQ(refusal("uniform=2", "dp=1:zero3"), "");
+  EXPECT_EQ(refusal("uniform=2", "dp=4:zero1"), "");
+}
+
+TEST(UniformRecomputeTest, ABackwardInTwoPartsIsRefused) {
+  EXPECT_EQ(refusal("uniform=2", "pp=2:zb-h1"),
+            "--recompute: uniform=N cannot be combined with schedules that split backward "
+            "(zero-bubble, DualPipe); expected full, or a schedule such as 1f1b");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -174,7 +175,7 @@ TEST(FixturesTest, LedgerHoldsTheKeysOfYaml) {
   EXPECT_GT(read, 40U);
 }
 
-// Options of a script, by blanks and quotes alone.
+// Options of a script, by blanks and quotes alone; not those of commands whose output is a word.
 Keys options_in(const fs::path& file) {
   std::ifstream in(file);
   Keys options;
@@ -182,6 +183,7 @@ Keys options_in(const fs::path& file) {
     const std::size_t first = line.find_first_not_of(" \t");
     const bool is_batch = line.starts_with("#SBATCH");
     if (first == std::string::npos || (line[first] == '#' && !is_batch)) continue;
+    line = std::regex_replace(line, std::regex(R"(\$\([^()]*\))"), "");
     std::ranges::replace_if(
         line,
         [](char c) { return std::string_view(" \t\"'();`").find(c) != std::string_view::npos; },

@@ -104,17 +104,30 @@ std::size_t each_fixture(const Catalog& catalog, Visit visit) {
   return count;
 }
 
+// A script of its own cannot hold what a command of the source's prints.
+bool is_open_value(const std::string& message) {
+  return message.find("does not say the value of") != std::string::npos &&
+         message.find("$(") != std::string::npos;
+}
+
 TEST(KeptFixturesTest, WithoutAChangeTheTextStaysAsItIs) {
   if (!fs::exists(kKeptFixtures)) GTEST_SKIP() << "no fixtures at " << kKeptFixtures;
   const Catalog catalog = quick_catalog();
+  std::size_t refused = 0;
   const std::size_t count =
       each_fixture(catalog, [&](const std::string& name, const Fixture& fixture) {
-        const Exported exported =
-            export_over(catalog, fixture.origin.said, fixture.origin, fixture.dialect);
-        EXPECT_EQ(exported.files.front().text, fixture.origin.text) << name;
-        EXPECT_EQ(exported.unsaid, std::vector<JobDifference>{}) << name;
+        try {
+          const Exported exported =
+              export_over(catalog, fixture.origin.said, fixture.origin, fixture.dialect);
+          EXPECT_EQ(exported.files.front().text, fixture.origin.text) << name;
+          EXPECT_EQ(exported.unsaid, std::vector<JobDifference>{}) << name;
+        } catch (const InputError& error) {
+          EXPECT_TRUE(is_open_value(error.what())) << name << ": " << error.what();
+          ++refused;
+        }
       });
   EXPECT_GT(count, 80U);
+  EXPECT_LE(refused, 2U) << "of " << count;
 }
 
 TEST(KeptFixturesTest, AChangeLeavesAllOtherKeysAsTheyAre) {
@@ -133,8 +146,9 @@ TEST(KeptFixturesTest, AChangeLeavesAllOtherKeysAsTheyAre) {
           }
           EXPECT_LE(changed_keys(fixture.origin, exported).size(), 4U) << name;
         } catch (const InputError& error) {
-          EXPECT_NE(std::string(error.what()).find("cannot be changed in place"), std::string::npos)
-              << name << ": " << error.what();
+          const std::string said = error.what();
+          const bool is_place = said.find("cannot be changed in place") != std::string::npos;
+          EXPECT_TRUE(is_place || is_open_value(said)) << name << ": " << said;
           ++refused;
         }
       });

@@ -23,7 +23,8 @@ Bytes kept(const Job& job) { return derive(job).memory.front().at_rest[3]; }
 
 Bytes sent(const Job& job, std::string_view what) {
   Bytes sum;
-  for (const CommunicationTerm& term : derive(job).communication.front().terms) {
+  const Derivation derivation = derive(job);
+  for (const CommunicationTerm& term : derivation.communication.front().terms) {
     if (term.what == what) sum += term.sent;
   }
   return sum;
@@ -197,7 +198,8 @@ TEST(ModelledSettingsTest, ExpertsBesideFullSharding) {
   const Job job = job_of(result);
   EXPECT_EQ(job.engine_text, "accelerate@1+experts");
   Bytes first;
-  for (const CommunicationTerm& term : derive(job).communication.front().terms) {
+  const Derivation derivation = derive(job);
+  for (const CommunicationTerm& term : derivation.communication.front().terms) {
     if (term.collective != Collective::all_to_all || term.phase != Phase::forward) continue;
     if (first == Bytes()) first = term.sent;
   }

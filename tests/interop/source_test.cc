@@ -47,7 +47,7 @@ TEST(SourceTest, ArgumentsOfAScriptAreReadAndVariablesResolved) {
 }
 
 TEST(SourceTest, CommandsOfAScriptAreNeverRun) {
-  const std::vector<Setting> expected = {{"--a", "$(touch /tmp/x)", 1}};
+  const std::vector<Setting> expected = {{"--a", "$(touch /tmp/x)", 1, {"$(touch /tmp/x)"}}};
   EXPECT_EQ(settings_of("--a \"$(touch /tmp/x)\"", SourceForm::arguments), expected);
 }
 

@@ -12,8 +12,15 @@ TEST(StageTextTest, GroupsAndCountsArePlayedOut) {
   EXPECT_EQ(blocks_of_stages("Ettt|tL"), "3,1");
 }
 
+// A group is written out before the counts in it: four stages of eight.
+TEST(StageTextTest, GroupsHoldCounts) {
+  EXPECT_EQ(blocks_of_stages("Et*8|(t*8|)*2,t*8L"), "8,8,8,8");
+  EXPECT_EQ(blocks_of_stages("(t*2t|)*2t*3"), "3,3,3");
+}
+
 TEST(StageTextTest, WhatIsNoStagesIsNotRead) {
-  for (const char* text : {"", "E|t", "t*0|t", "(t|t", "t*99999999", "t;t"}) {
+  for (const char* text : {"", "E|t", "t*0|t", "(t|t", "t*99999999", "t;t", "(t#|)*2",
+                           "(t|(t|)*2)*2t", "(t*8|)*9999t"}) {
     EXPECT_EQ(blocks_of_stages(text), std::nullopt) << text;
   }
 }

@@ -99,12 +99,23 @@ def _number(module: Any, words: tuple[str, ...]) -> int | None:
     return None
 
 
+def _place(name: str, role: str, names: dict[str, str]) -> None:
+    """Notes which parameter has a role; one alone may."""
+    if role in names:
+        raise _refuse(
+            f"has two parameters for the {role},", f"{names[role]}' and '{name}", "one of each"
+        )
+    names[role] = name
+
+
 def _ends_of(ends: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     out: dict[str, tuple[int, ...]] = {}
+    names: dict[str, str] = {}
     for name, shape in ends.items():
         role = _role(name, _ENDS)
         if role is None or not name.endswith("weight"):
             raise _refuse("has a parameter that is not understood,", name, "parts of a decoder")
+        _place(name, role, names)
         out[role] = shape
     if "embedding" not in out or "norm" not in out:
         raise _refuse("has no embedding or last norm among", ", ".join(ends), "a whole decoder")
@@ -115,12 +126,14 @@ def _block_of(block: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, tuple[int
     """Shapes of the matrices by role, and roles that have a bias."""
     out: dict[str, tuple[int, ...]] = {}
     biased: set[str] = set()
+    names: dict[str, str] = {}
     norms = 0
     for name, shape in block.items():
         role = _role(name, _BLOCK)
         if role is not None and name.endswith("bias"):
             biased.add(role)
         elif role is not None and len(shape) == 2:
+            _place(name, role, names)
             out[role] = shape
         elif len(shape) == 1 and name.endswith("weight"):
             norms += 1
@@ -136,7 +149,7 @@ def _block_of(block: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, tuple[int
 
 def config_of(module: Any) -> dict[str, Any]:
     """A configuration as a file of transformers has it. Throws InputError with the parameter that
-    is not understood: nothing is guessed."""
+    is not understood. Modules do not say their activation: `hidden_act` is assumed to be silu."""
     shapes = _shapes(module)
     blocks, around = _split(shapes)
     if any(one != blocks[0] for one in blocks):
@@ -149,8 +162,12 @@ def config_of(module: Any) -> dict[str, Any]:
     if heads is None and size is None:
         words = ", ".join(_HEADS + _HEAD_SIZE)
         raise _refuse("does not say its heads,", type(module).__name__, f"one of {words}")
-    size = rows // heads if heads is not None else size
-    assert size is not None
+    key_rows = block["key"][0]
+    if heads is not None:
+        size = rows // heads if heads > 0 and rows % heads == 0 else 0
+    if not size or size < 0 or rows % size or key_rows % size:
+        said = f"{rows} rows of queries, {key_rows} of keys, {heads or 'unknown'} heads"
+        raise _refuse("has heads that do not divide its matrices,", said, "whole heads")
     biases = {"query", "key", "value", "output"} & biased
     if biases not in (set(), {"query", "key", "value", "output"}) or biased - biases:
         raise _refuse("has biases on", ", ".join(sorted(biased)), "all of attention, or none")

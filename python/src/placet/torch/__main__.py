@@ -138,6 +138,7 @@ def _check(given: argparse.Namespace) -> int:
 def _audit(given: argparse.Namespace) -> int:
     from ._audit import audit
     from ._fit import fit
+    from ._sources import wrong
 
     words = {field.name: getattr(given, field.name) for field in fields(Job)}
     job = {name: word for name, word in words.items() if word is not None}
@@ -150,7 +151,10 @@ def _audit(given: argparse.Namespace) -> int:
         found = audit(given.run, step=given.step, **where, **job)
         print(json.dumps(found.to_dict()) if given.json else found.text())
         return 0 if found.agrees else 1
-    before, after, written = fit(given.run, given.fit, **where, **job)
+    if given.step is not None:
+        problem = "is not for --fit, which takes all steps but the first two"
+        raise wrong("--step", given.step, problem, "--fit without --step")
+    before, after, written = fit(given.run, given.fit, data=given.data, **where, **job)
     if given.json:
         document = {"before": before.to_dict(), "after": after.to_dict(), "written": written}
         print(json.dumps(document))

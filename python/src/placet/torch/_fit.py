@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ._audit import Audit, compare
-from ._sources import read, wrong
+from ._sources import read, steps_in_record, wrong
 
 _GRAINS = ("unit", "everything", "tensor")
 _SWITCHES = (
@@ -53,11 +53,16 @@ def _candidates() -> Iterator[tuple[str, Any]]:
 class _Engine:
     """The job's engine with facts over it, in a folder of data of its own."""
 
-    def __init__(self, job: Mapping[str, Any], class_at: int, source: str) -> None:
+    def __init__(
+        self, job: Mapping[str, Any], class_at: int, source: str, data: Sequence[str] = ()
+    ) -> None:
         import placet
 
         self.job, self.class_at, self.source = job, class_at, source
-        bare, _, options = str(placet.derive(**job).to_dict()["engine"]).partition("+")
+        self.data = [*data]  # folders of the user's, the strongest last
+        self.given = placet.Catalogue(data=self.data)
+        said = placet.derive(catalogue=self.given, **job).to_dict()["engine"]
+        bare, _, options = str(said).partition("+")
         self.name, _, self.version = bare.partition("@")
         self.inherits = bare + (f"+{options}" if options else "")
 
@@ -90,10 +95,10 @@ class _Engine:
         import placet
 
         if not facts and not messages:
-            return dict(placet.derive(**self.job).to_dict())
+            return dict(placet.derive(catalogue=self.given, **self.job).to_dict())
         with tempfile.TemporaryDirectory() as folder:
             self.write(folder, facts, messages)
-            catalogue = placet.Catalogue(data=folder)
+            catalogue = placet.Catalogue(data=[*self.data, folder])
             said = {**self.job, "engine": f"{self.name}@{self.version}"}
             return dict(placet.derive(catalogue=catalogue, **said).to_dict())
 
@@ -202,16 +207,18 @@ def fit(
     *,
     rank: int = 0,
     device_class: int = 0,
+    data: Sequence[str] = (),
     **job: Any,
 ) -> tuple[Audit, Audit, str]:
     """Writes FOLDER/engines/NAME@VERSION.json, which lies over the engine's file (`--data FOLDER`),
-    and gives the audits without and with it, and its path. Of a record all steps but the first two
+    and gives the audits without and with it, and its path. `data` are folders of your own over the
+    shipped data, the strongest last; the folder that is written lies over them. Of a record all steps but the first two
     have to agree on what is written."""
     runs = _steps(path, rank)
     if not runs[-1]["messages"]:
         raise wrong("--fit", path, "the source has no messages", "a source of messages")
     text = f"measured: {os.path.basename(os.fspath(path))}, {len(runs)} steps"
-    engine = _Engine(job, device_class, text)
+    engine = _Engine(job, device_class, text, data)
     before = compare(engine.derived({}), runs[-1], device_class)
     facts = _facts(engine, runs[-1])
     messages = _messages(engine, facts, runs)
@@ -224,6 +231,5 @@ def _steps(path: str | os.PathLike[str], rank: int) -> list[dict[str, Any]]:
     last = read(path, rank=rank)
     if last["source"] != "record":
         return [last]
-    with open(path, encoding="utf-8") as file:
-        count = len(json.load(file)["steps"])
+    count = steps_in_record(path)
     return [read(path, step) for step in range(min(2, count - 1), count)]

@@ -12,6 +12,7 @@ import json
 import os
 import pickle
 import re
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -62,7 +63,29 @@ _DTYPES = {
     "unsigned char": ("uint8", 1),
     "uint8": ("uint8", 1),
     "bool": ("bool", 1),
+    "char": ("int8", 1),
+    "signed char": ("int8", 1),
+    "int8": ("int8", 1),
+    "short": ("int16", 2),
+    "short int": ("int16", 2),
+    "int16": ("int16", 2),
+    "uint16": ("uint16", 2),
+    "unsigned short": ("uint16", 2),
+    "uint32": ("uint32", 4),
+    "unsigned int": ("uint32", 4),
+    "uint64": ("uint64", 8),
+    "unsigned long": ("uint64", 8),
     "float8_e4m3fn": ("fp8", 1),
+    "float8_e5m2": ("fp8", 1),
+    "c10::float8_e4m3fn": ("fp8", 1),
+    "c10::float8_e5m2": ("fp8", 1),
+    "complexhalf": ("complex32", 4),
+    "complexfloat": ("complex64", 8),
+    "c10::complex<float>": ("complex64", 8),
+    "complex64": ("complex64", 8),
+    "complexdouble": ("complex128", 16),
+    "c10::complex<double>": ("complex128", 16),
+    "complex128": ("complex128", 16),
 }
 # Of an operator of c10d, the argument whose bytes are the payload: of a gather its output.
 _OPERATORS = {
@@ -79,7 +102,16 @@ _OPERATORS = {
     "send": ("send_recv", 0),
 }
 _MOST_BYTES = 4 << 30
-_INCOMPLETE = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
+_MOST_EXTENTS = 100_000  # of the shapes of one message
+_INCOMPLETE = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+    RecursionError,
+)
 
 
 def wrong(where: str, value: object, problem: str, allowed: str) -> InputError:
@@ -96,8 +128,11 @@ def wrong(where: str, value: object, problem: str, allowed: str) -> InputError:
 
 
 def _typed(name: object) -> tuple[str, int]:
+    """The name and the bytes of a number. Throws InputError for a type that is not known."""
     word = str(name).split(".")[-1].lower()
-    return _DTYPES.get(word, (word, 1))
+    if word not in _DTYPES:
+        raise wrong("dtype", name, f"'{name}' is of no size that is known", ", ".join(_DTYPES))
+    return _DTYPES[word]
 
 
 def _message(kind: str, group: int, dtype: object, count: int, place: str = "") -> dict[str, Any]:
@@ -114,13 +149,23 @@ def _message(kind: str, group: int, dtype: object, count: int, place: str = "") 
 
 
 def _elements(shapes: Any) -> int:
-    """Numbers of a tensor's shape, or of all tensors of a list, however deep."""
-    if all(isinstance(one, (int, float)) for one in shapes):
-        out = 1
-        for extent in shapes:
-            out *= int(extent)
-        return out
-    return sum(_elements(one) for one in shapes)
+    """Numbers of a tensor's shape, or of all tensors of a list, however deep. A dump may hold one
+    list many times: what is walked through is bounded."""
+    left = _MOST_EXTENTS
+
+    def numbers(inner: Any) -> int:
+        nonlocal left
+        left -= 1 + len(inner)
+        if left < 0:
+            raise wrong("shapes", "", "are too many", f"at most {_MOST_EXTENTS} numbers")
+        if all(isinstance(one, (int, float)) for one in inner):
+            out = 1
+            for extent in inner:
+                out *= int(extent)
+            return out
+        return sum(numbers(one) for one in inner)
+
+    return numbers(shapes)
 
 
 def last_step(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -293,12 +338,15 @@ _NCCL_DTYPES = {
     0: "int8",
     1: "uint8",
     2: "int32",
+    3: "uint32",
     4: "int64",
+    5: "uint64",
     6: "float16",
     7: "float32",
     8: "float64",
     9: "bfloat16",
     10: "float8_e4m3fn",
+    11: "float8_e5m2",
 }
 
 
@@ -317,6 +365,13 @@ def _from_nccl(text: str, rank: int) -> list[dict[str, Any]]:
         size = 2 if kind == "send_recv" else group
         made = _message(kind, size, dtype, int(one["count"]) * whole)
         by_process.setdefault(one["process"], []).append(made)
+    if not by_process:
+        raise wrong(
+            "log of NCCL",
+            "",
+            "has no collective",
+            "one written with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL",
+        )
     if not 0 <= rank < len(by_process):
         problem = f"process {rank} is not in the log"
         raise wrong("--rank", rank, problem, f"from 0 to {len(by_process) - 1}")
@@ -396,6 +451,8 @@ def _opened(name: str) -> bytes:
             data = file.read(_MOST_BYTES + 1)
     except OSError as fault:
         raise wrong(name, name, f"cannot be read ({fault.strerror or fault})", "a file") from None
+    except (EOFError, zlib.error) as fault:
+        raise wrong(name, name, f"cannot be unpacked ({fault})", "a whole gzip file") from None
     if len(data) > _MOST_BYTES:
         raise wrong(name, name, "is too long", "at most 4 GiB")
     return data
@@ -434,6 +491,13 @@ def read(path: str | os.PathLike[str], step: int | None = None, *, rank: int = 0
     if run is None:
         raise wrong(name, name, "is of no kind that is known", KINDS)
     return run
+
+
+def steps_in_record(path: str | os.PathLike[str]) -> int:
+    """Steps of a record of placet.torch.Recorder, packed or not. Throws InputError."""
+    name = os.fspath(path)
+    document = _parsed(name, _opened(name))
+    return len(document["steps"])
 
 
 def _taken(document: Any, step: int | None, rank: int) -> dict[str, Any] | None:
