@@ -298,6 +298,20 @@ InputFault named_as_said(InputFault fault, const JobRequest& request) {
   return fault;
 }
 
+namespace {
+
+/// A word with a count behind it: "every=2"; none: it is no such word.
+std::optional<Recompute> counted_recompute(const std::string& word, std::int64_t count) {
+  if (word == "every") return Recompute{.kind = Recompute::Kind::every, .count = count};
+  if (word == "first") return Recompute{.kind = Recompute::Kind::first, .count = count};
+  if (word != "uniform") return std::nullopt;
+  // One at a time is what `full` says.
+  if (count == 1) return Recompute{.kind = Recompute::Kind::full};
+  return Recompute{.kind = Recompute::Kind::uniform, .count = count};
+}
+
+}  // namespace
+
 Recompute parse_recompute(const std::string& text, const std::string& where) {
   const std::vector<std::string> words = {"none", "full", "selective", "every", "first", "uniform"};
   const std::string allowed =
@@ -317,16 +331,8 @@ Recompute parse_recompute(const std::string& text, const std::string& where) {
                                   : std::vector<Module>{Module::core_attention};
     return recompute;
   }
-  if ((word == "every" || word == "first") && has_value) {
-    recompute.kind = word == "every" ? Recompute::Kind::every : Recompute::Kind::first;
-    recompute.count = count_after(text, equals, where, allowed);
-    return recompute;
-  }
-  if (word == "uniform" && has_value) {
-    recompute.count = count_after(text, equals, where, allowed);
-    recompute.kind = Recompute::Kind::uniform;
-    // One at a time is what `full` says.
-    return recompute.count > 1 ? recompute : Recompute{.kind = Recompute::Kind::full};
+  if (has_value && counted_recompute(word, 1)) {
+    return *counted_recompute(word, count_after(text, equals, where, allowed));
   }
   throw InputError({.where = where,
                     .value = text,

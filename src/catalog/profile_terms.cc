@@ -99,20 +99,20 @@ std::vector<std::string> read_names(const Reader& reader, std::string_view key,
 
 // What is kept, in which order axes stand, and what is recomputed.
 void read_choices(const Reader& reader, When& when) {
-  static const std::vector<std::string> kinds = {"none", "full",    "every", "first",
-                                                 "core", "modules", "policy"};
-  static const std::vector<std::string> times = {"none", "backward", "step"};
+  static const std::vector<std::string> kKinds = {"none", "full",    "every", "first",
+                                                  "core", "modules", "policy"};
+  static const std::vector<std::string> kTimes = {"none", "backward", "step"};
   if (const auto list = reader.find("recompute_beyond")) {
     for (const Reader& kind : list->items()) {
-      when.recompute_beyond.push_back(static_cast<RecomputeKind>(kind.one_of(kinds)));
+      when.recompute_beyond.push_back(static_cast<RecomputeKind>(kind.one_of(kKinds)));
     }
-    if (when.recompute_beyond.empty()) list->fail("names none", list_words(kinds));
+    if (when.recompute_beyond.empty()) list->fail("names none", list_words(kKinds));
   }
   if (const auto list = reader.find("keeps")) {
     for (const Reader& time : list->items()) {
-      when.keeps.push_back(static_cast<Keep>(time.one_of(times)));
+      when.keeps.push_back(static_cast<Keep>(time.one_of(kTimes)));
     }
-    if (when.keeps.empty()) list->fail("names none", list_words(times));
+    if (when.keeps.empty()) list->fail("names none", list_words(kTimes));
   }
   if (const auto order = reader.find("order")) {
     order->allow({"outer", "inner"});

@@ -8,9 +8,9 @@
 namespace placet::execute {
 namespace {
 
-constexpr std::int64_t kBitsOfByte = 8;
+constexpr std::int64_t kBitsInByte = 8;
 
-std::int64_t bytes_in(std::int64_t bits) { return (bits + kBitsOfByte - 1) / kBitsOfByte; }
+std::int64_t bytes_in(std::int64_t bits) { return (bits + kBitsInByte - 1) / kBitsInByte; }
 
 /// One rank's buffers on their way through a step.
 class Arena {

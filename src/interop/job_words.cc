@@ -26,23 +26,30 @@ struct Product {
   long long over = 1;
 };
 
+// "0.25" as 25 over 100; none: it is no number above 0 of at most nine digits behind the point.
+std::optional<Product> factor_of(std::string text) {
+  constexpr std::size_t kMostDigits = 9;
+  Product factor;
+  if (const std::size_t point = text.find('.'); point != std::string::npos) {
+    const std::size_t digits = text.size() - point - 1;
+    if (digits > kMostDigits) return std::nullopt;
+    text.erase(point, 1);
+    for (std::size_t i = 0; i < digits; ++i) factor.over *= 10;
+  }
+  const auto number = whole_number(text);
+  if (!number || *number < 1) return std::nullopt;
+  factor.value = *number;
+  return factor;
+}
+
 std::optional<Product> product_of(const std::vector<std::string>& names, const Words& words) {
   Product product;
   for (const std::string& name : names) {
     const auto found = words.find(name);
-    std::string text = found == words.end() ? name : found->second;
-    constexpr std::size_t kMostDigits = 9;  // behind the point
-    if (const std::size_t point = text.find('.'); point != std::string::npos) {
-      const std::size_t digits = text.size() - point - 1;
-      if (digits > kMostDigits) return std::nullopt;
-      text.erase(point, 1);
-      for (std::size_t i = 0; i < digits; ++i) {
-        product.over = checked_multiply(product.over, 10, name);
-      }
-    }
-    const auto number = whole_number(text);
-    if (!number || *number < 1) return std::nullopt;
-    product.value = checked_multiply(product.value, *number, name);
+    const auto factor = factor_of(found == words.end() ? name : found->second);
+    if (!factor) return std::nullopt;
+    product.value = checked_multiply(product.value, factor->value, name);
+    product.over = checked_multiply(product.over, factor->over, name);
   }
   return product;
 }

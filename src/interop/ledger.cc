@@ -86,6 +86,18 @@ bool takes_anyway(const KeyMeaning& meaning, const std::string& value) {
          meaning.assumed.end();
 }
 
+/// The word's value, for all that follows from it.
+void say(const KeyMeaning& meaning, const std::string& value, Imported& imported) {
+  imported.unclear.erase(meaning.word);
+  if (meaning.kind == ValueKind::stages) {
+    imported.words[meaning.word + "-count"] = std::to_string(std::ranges::count(value, ',') + 1);
+  }
+  const auto [said, is_new] = imported.words.emplace(meaning.word, value);
+  // The branches of a script say one thing in two ways: rules may ask for that.
+  if (!is_new && said->second != value) imported.words[meaning.word + "-twice"] = "true";
+  said->second = value;
+}
+
 void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported) {
   const bool is_assumed = takes_anyway(meaning, line.setting.value);
   if (meaning.word.empty()) {
@@ -113,14 +125,7 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
   line.fate = is_said ? Fate::understood : Fate::not_modelled;
   if (!is_said) line.what = meaning.effect;
   line.said = *value;
-  imported.unclear.erase(meaning.word);
-  if (meaning.kind == ValueKind::stages) {
-    imported.words[meaning.word + "-count"] = std::to_string(std::ranges::count(*value, ',') + 1);
-  }
-  const auto [said, is_new] = imported.words.emplace(meaning.word, *value);
-  // The branches of a script say one thing in two ways: rules may ask for that.
-  if (!is_new && said->second != *value) imported.words[meaning.word + "-twice"] = "true";
-  said->second = *value;
+  say(meaning, *value, imported);
 }
 
 // Comparing spellings is dear, and nobody reads more of them.

@@ -184,6 +184,17 @@ std::vector<LintEdit> edits_of(const std::vector<LintFinding>& findings) {
   return edits;
 }
 
+// The lines that are left, with their ends.
+std::string joined(const std::vector<std::string>& lines, const std::vector<bool>& gone,
+                   bool last_ends) {
+  std::string text;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const bool ends = i + 1 < lines.size() || last_ends;
+    if (!gone[i]) text += lines[i] + (ends ? "\n" : "");
+  }
+  return text;
+}
+
 }  // namespace
 
 FixedText edited_text(const std::string& text, SourceForm form,
@@ -202,10 +213,7 @@ FixedText edited_text(const std::string& text, SourceForm form,
     line = *after;
     if (gone[number - 1] && form == SourceForm::json) drop_dangling_comma(lines, number - 1);
   }
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const bool ends = i + 1 < lines.size() || text.ends_with('\n');
-    if (!gone[i]) fixed.text += lines[i] + (ends ? "\n" : "");
-  }
+  fixed.text = joined(lines, gone, text.ends_with('\n'));
   return fixed;
 }
 

@@ -16,7 +16,7 @@ std::vector<std::string> words_of_value(const Setting& setting) {
   return words;
 }
 
-bool is_of_name(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
+bool is_of_variable(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 // Plain text, or a variable.
 struct Piece {
@@ -29,7 +29,7 @@ std::optional<Piece> variable_at(const std::string& word, std::size_t& at) {
   const bool is_braced = at + 1 < word.size() && word[at + 1] == '{';
   const std::size_t begin = at + (is_braced ? 2 : 1);
   std::size_t end = begin;
-  while (end < word.size() && is_of_name(word[end])) ++end;
+  while (end < word.size() && is_of_variable(word[end])) ++end;
   const bool is_name = end > begin && std::isdigit(static_cast<unsigned char>(word[begin])) == 0;
   if (!is_name || (is_braced && (end == word.size() || word[end] != '}'))) return std::nullopt;
   at = end + (is_braced ? 1 : 0);

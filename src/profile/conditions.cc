@@ -280,15 +280,35 @@ std::int64_t degree_of(const When& when, const Placement& placement) {
 
 }  // namespace
 
+namespace {
+
+/// Symbols of the model alone.
+constexpr std::array<std::pair<Symbol, std::int64_t ModelFigures::*>, 8> kModelSymbols = {{
+    {Symbol::hidden, &ModelFigures::hidden},
+    {Symbol::heads, &ModelFigures::heads},
+    {Symbol::kv_heads, &ModelFigures::kv_heads},
+    {Symbol::state_heads, &ModelFigures::state_heads},
+    {Symbol::head_size, &ModelFigures::head_size},
+    {Symbol::model_blocks, &ModelFigures::blocks},
+    {Symbol::model_experts, &ModelFigures::experts},
+    {Symbol::choices, &ModelFigures::experts_per_token},
+}};
+
+std::optional<std::int64_t> value_in_model(Symbol symbol, const ModelFigures& figures) {
+  for (const auto& [known, figure] : kModelSymbols) {
+    if (known == symbol) return figures.*figure;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job) {
-  const ModelFigures& figures = job.model.figures;
   switch (symbol) {
     case Symbol::micro_batch:
       return job.batch.micro;
     case Symbol::micro_batches:
       return micro_batches_per_step(job);
-    case Symbol::hidden:
-      return figures.hidden;
     case Symbol::tensor_degree:
       return degree_with(job.placement, Cut::tensor);
     case Symbol::devices:
@@ -309,23 +329,17 @@ std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job) {
       return expert_tensor_degree(job.placement);
     case Symbol::chunks:
       return job.schedule.chunks;
-    case Symbol::heads:
-      return figures.heads;
-    case Symbol::kv_heads:
-      return figures.kv_heads;
-    case Symbol::state_heads:
-      return figures.state_heads;
-    case Symbol::head_size:
-      return figures.head_size;
-    case Symbol::model_blocks:
-      return figures.blocks;
-    case Symbol::model_experts:
-      return figures.experts;
-    case Symbol::choices:
-      return figures.experts_per_token;
     case Symbol::data_degree:
       return saturating_multiply(batch_degree(job.placement),
                                  degree_with(job.placement, Cut::sequence));
+    case Symbol::hidden:
+    case Symbol::heads:
+    case Symbol::kv_heads:
+    case Symbol::state_heads:
+    case Symbol::head_size:
+    case Symbol::model_blocks:
+    case Symbol::model_experts:
+    case Symbol::choices:
     case Symbol::sequence:
     case Symbol::residual_tokens:
     case Symbol::vocabulary:
@@ -338,9 +352,9 @@ std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job) {
     case Symbol::experts:
     case Symbol::moe_blocks:
     case Symbol::moe_passes:
-      return std::nullopt;
+      break;
   }
-  return std::nullopt;
+  return value_in_model(symbol, job.model.figures);
 }
 
 namespace {

@@ -16,8 +16,8 @@
 namespace placet {
 namespace {
 
-constexpr std::size_t kColumns = 500;
-constexpr int kHeight = 260;
+constexpr std::size_t kHeldColumns = 500;
+constexpr int kHeldHeight = 260;
 
 /// Of a class: bytes at rest between steps by state, and what all micro-batches in flight keep.
 struct Held {
@@ -92,7 +92,7 @@ std::string held_html(const Judged& judged, const Simulation& simulated) {
   const MemoryClass& memory = fullest(judged.derivation);
   const Held held = held_of(memory);
   const std::vector<int> counts =
-      in_flight(passes_of(simulated, memory.stage), simulated.step, kColumns);
+      in_flight(passes_of(simulated, memory.stage), simulated.step, kHeldColumns);
   const int most = std::ranges::max(counts);
   if (most == 0 || held.kept == Bytes()) return {};
   const double top = std::max(in_gigabytes(memory.peak), in_gigabytes(memory.capacity)) * 1.05;
@@ -113,7 +113,7 @@ std::string held_html(const Judged& judged, const Simulation& simulated) {
   const std::string name = class_name(*judged.job, memory);
   return section(
       "Memory over the step, " + escaped(name),
-      chart("memory of " + name + " over the step", x, y, drawing, kHeight) + legend() +
+      chart("memory of " + name + " over the step", x, y, drawing, kHeldHeight) + legend() +
           fmt::format(
               "<p class=\"soft\">What rests between steps, and on top of it what micro-batches "
               "in flight keep, at most {} passes at once, each as an equal part. The dashed "

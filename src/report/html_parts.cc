@@ -64,16 +64,20 @@ std::string section(std::string_view title, const std::string& body) {
   return "<section class=\"card\">\n<h2>" + std::string(title) + "</h2>\n" + body + "</section>\n";
 }
 
+namespace {
+
+/// The attribute of a column's cells.
+std::string_view class_of(const HtmlColumn& column) {
+  if (column.right) return column.spare ? " class=\"r spare\"" : " class=\"r\"";
+  return column.spare ? " class=\"spare\"" : "";
+}
+
+}  // namespace
+
 std::string html_table(const std::vector<HtmlColumn>& columns,
                        const std::vector<std::vector<std::string>>& rows,
                        const std::vector<std::string>& below) {
-  const auto css = [&](std::size_t i) {
-    const HtmlColumn& column = columns[i];
-    const std::string classes = std::string(column.right ? "r" : "") +
-                                (column.right && column.spare ? " " : "") +
-                                (column.spare ? "spare" : "");
-    return classes.empty() ? classes : " class=\"" + classes + "\"";
-  };
+  const auto css = [&](std::size_t i) { return class_of(columns[i]); };
   std::string text = "<div class=\"scroll\"><table>\n<thead><tr>";
   for (std::size_t i = 0; i < columns.size(); ++i) {
     text += fmt::format("<th{}>{}</th>", css(i), columns[i].title);

@@ -30,22 +30,22 @@ std::string run_heading(const RunSheet& sheet) {
 
 /// The loss over the steps as a line, with its least and its greatest value.
 std::string loss_picture(const std::vector<StepLoss>& steps) {
-  constexpr double kWidth = 640;
-  constexpr double kHeight = 160;
+  constexpr double kPictureWidth = 640;
+  constexpr double kPictureHeight = 160;
   const auto [least, most] = std::ranges::minmax_element(steps, {}, &StepLoss::ranks);
   const double range = std::max(most->ranks - least->ranks, 1e-12);
   if (steps.size() < 2 || !std::isfinite(range)) return "";
   std::string points;
   for (std::size_t k = 0; k < steps.size(); ++k) {
-    const double x = kWidth * static_cast<double>(k) / static_cast<double>(steps.size() - 1);
-    const double y = kHeight * (most->ranks - steps[k].ranks) / range;
+    const double x = kPictureWidth * static_cast<double>(k) / static_cast<double>(steps.size() - 1);
+    const double y = kPictureHeight * (most->ranks - steps[k].ranks) / range;
     points += fmt::format("{:.1f},{:.1f} ", x, y);
   }
   return fmt::format(
       "<svg viewBox=\"-4 -4 {} {}\" width=\"100%\" role=\"img\" aria-label=\"loss by step\">"
       "<polyline points=\"{}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\"/></svg>\n"
       "<p class=\"soft\">from {:.6g} to {:.6g}</p>\n",
-      kWidth + 8, kHeight + 8, points, least->ranks, most->ranks);
+      kPictureWidth + 8, kPictureHeight + 8, points, least->ranks, most->ranks);
 }
 
 std::string losses_html(const RealRun& run) {

@@ -122,6 +122,7 @@ std::vector<AxisPlacement> axes_of_state(const Choices& choices, std::size_t sta
 template <typename Key>
 std::vector<std::int16_t> firsts_alike(const std::vector<Key>& keys) {
   std::vector<std::int16_t> out;
+  out.reserve(keys.size());
   for (const Key& key : keys) {
     out.push_back(static_cast<std::int16_t>(std::ranges::find(keys, key) - keys.begin()));
   }
