@@ -146,6 +146,7 @@ std::string text_of(const WrittenFile& file, const Words& words) {
 
 std::vector<ExportedFile> launch_files(const Writing& writing, const Words& words) {
   std::vector<ExportedFile> files;
+  files.reserve(writing.files.size());
   for (const WrittenFile& file : writing.files) {
     files.push_back({.name = file.name, .text = text_of(file, words)});
   }

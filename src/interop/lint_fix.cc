@@ -180,6 +180,7 @@ std::vector<LintEdit> edits_of(const std::vector<LintFinding>& findings) {
     }
   }
   std::vector<LintEdit> edits;
+  edits.reserve(by_line.size());
   for (auto& [line, edit] : by_line) edits.push_back(std::move(edit));
   return edits;
 }
