@@ -6,22 +6,17 @@
 #include "units/checked.h"
 #include "units/error.h"
 #include "units/nearest.h"
+#include "units/trimmed.h"
 
 namespace placet {
 namespace {
-
-std::string trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(' ');
-  if (begin == std::string_view::npos) return {};
-  return std::string(text.substr(begin, text.find_last_not_of(' ') - begin + 1));
-}
 
 std::vector<std::string> parts_of(const std::string& text, char between) {
   std::vector<std::string> parts;
   std::size_t begin = 0;
   while (true) {
     const std::size_t end = text.find(between, begin);
-    parts.push_back(trimmed(std::string_view(text).substr(begin, end - begin)));
+    parts.emplace_back(trimmed(std::string_view(text).substr(begin, end - begin), " "));
     if (end == std::string::npos) return parts;
     begin = end + 1;
   }
@@ -59,7 +54,7 @@ std::optional<Rational> factor_in(const std::string& part) {
     }
     if (decimals == 0) return std::nullopt;
   }
-  const std::int64_t scale = scale_of(trimmed(std::string_view(at, end)));
+  const std::int64_t scale = scale_of(trimmed(std::string_view(at, end), " "));
   if (scale == 0) return std::nullopt;
   return Rational(numerator, denominator) * Rational(scale);
 }
@@ -118,7 +113,8 @@ Amount parse_amount(const std::string& text, const std::string& where) {
   const std::size_t bound = text.find(kBound);
   Amount amount = sum_in(text.substr(0, bound), where);
   if (bound == std::string::npos) return amount;
-  const auto most = factor_in(trimmed(std::string_view(text).substr(bound + kBound.size())));
+  const auto most =
+      factor_in(std::string(trimmed(std::string_view(text).substr(bound + kBound.size()), " ")));
   if (!most || most->denominator() != 1) {
     refuse(where, text, "is bounded by what is no whole number",
            "such as \"4 * owned at most 4 GB\"");

@@ -25,11 +25,12 @@ class RankFaultReader {
     bool has_rank = false;
     while (!inside.empty()) {
       const std::size_t comma = inside.find(',');
-      const std::string part = trimmed(inside.substr(0, comma));
+      const std::string part{trimmed(inside.substr(0, comma))};
       inside = comma == std::string_view::npos ? "" : inside.substr(comma + 1);
       const std::size_t equals = part.find('=');
-      const std::string key = trimmed(part.substr(0, equals));
-      set(key, equals == std::string::npos ? "" : trimmed(part.substr(equals + 1)));
+      const std::string key{trimmed(part.substr(0, equals))};
+      set(key, equals == std::string::npos ? std::string()
+                                           : std::string(trimmed(part.substr(equals + 1))));
       has_rank = has_rank || key == "rank";
     }
     if (!has_rank) refuse_part("", "names no rank", "rank=N: " + example());
@@ -107,11 +108,11 @@ void require_other_fault(const std::string& word, const std::string& fault) {
 std::vector<std::string> rank_fault_words() { return {kWords.begin(), kWords.end()}; }
 
 std::optional<RankFault> rank_fault_from(const std::string& text) {
-  const std::string fault = trimmed(text);
+  const std::string fault{trimmed(text)};
   const std::size_t open = fault.find('(');
   const auto word = std::ranges::find(kWords, trimmed(std::string_view(fault).substr(0, open)));
   if (word == kWords.end()) {
-    require_other_fault(trimmed(std::string_view(fault).substr(0, open)), fault);
+    require_other_fault(std::string(trimmed(std::string_view(fault).substr(0, open))), fault);
     return std::nullopt;
   }
   if (open == std::string::npos || !fault.ends_with(')')) {

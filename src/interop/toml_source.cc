@@ -8,16 +8,12 @@
 #include "catalog/reader.h"
 #include "catalog/toml_document.h"
 #include "interop/source_parts.h"
+#include "units/trimmed.h"
 
 namespace placet {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
-  const std::size_t end = text.find_last_not_of(" \t\r");
-  return end == std::string_view::npos || end < begin ? std::string_view()
-                                                      : text.substr(begin, end - begin + 1);
-}
+constexpr std::string_view kBlanksOfLine = " \t\r";
 
 // The name of a heading, "[parallelism]" or "[[runs]]"; empty: the line is none.
 std::string_view heading_of(std::string_view line) {
@@ -25,14 +21,14 @@ std::string_view heading_of(std::string_view line) {
   const std::size_t begin = std::min(line.find_first_not_of("[ \t"), line.size());
   const std::size_t end = line.find(']', begin);
   return end == std::string_view::npos ? std::string_view()
-                                       : trimmed(line.substr(begin, end - begin));
+                                       : trimmed(line.substr(begin, end - begin), kBlanksOfLine);
 }
 
 // The key of "key = value"; empty: the line has none.
 std::string_view key_of(std::string_view line) {
   const std::size_t equals = line.find('=');
   if (equals == std::string_view::npos) return {};
-  const std::string_view key = trimmed(line.substr(0, equals));
+  const std::string_view key = trimmed(line.substr(0, equals), kBlanksOfLine);
   const bool is_plain = std::ranges::all_of(key, [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '"' ||
            c == '-';
@@ -48,7 +44,7 @@ std::map<std::string, std::size_t> lines_of(const std::string& text) {
   std::size_t number = 0;
   for (std::string whole; std::getline(stream, whole);) {
     ++number;
-    const std::string_view line = trimmed(std::string_view(whole).substr(0, 1000));
+    const std::string_view line = trimmed(std::string_view(whole).substr(0, 1000), kBlanksOfLine);
     if (const std::string_view name = heading_of(line); !name.empty()) {
       heading = std::string(name) + ".";
       lines.emplace(std::string(name), number);

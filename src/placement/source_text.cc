@@ -1,5 +1,7 @@
 #include "placement/source_text.h"
 
+#include "units/trimmed.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -75,7 +77,7 @@ std::string_view SourceText::word() {
 std::string_view SourceText::until(std::string_view stops) {
   const std::size_t begin = position();
   while (next_ < text_.size() && stops.find(text_[next_]) == std::string_view::npos) ++next_;
-  return trimmed(text_.substr(begin, next_ - begin));
+  return trimmed(text_.substr(begin, next_ - begin), kWhitespace);
 }
 
 std::int64_t SourceText::whole(const std::string& what, std::int64_t least, std::int64_t most) {
@@ -104,12 +106,6 @@ std::string character_at(std::string_view text, std::size_t place) {
   std::size_t end = std::min(place + 1, text.size());
   while (end < text.size() && end < place + 4 && continues(text[end])) ++end;
   return std::string(text.substr(std::min(place, text.size()), end - place));
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 std::int64_t whole_in(std::string_view word, std::int64_t most) {

@@ -44,9 +44,6 @@ class SourceText {
 /// The character at a place as it is written: all bytes of one that is not ASCII; empty at the end.
 std::string character_at(std::string_view text, std::size_t place);
 
-/// The text without whitespace at its ends.
-std::string_view trimmed(std::string_view text);
-
 /// The text of `word` as a whole number; -1 if it is none or beyond `most`.
 std::int64_t whole_in(std::string_view word, std::int64_t most);
 

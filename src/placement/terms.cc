@@ -5,6 +5,7 @@
 
 #include "placement/grammar.h"
 #include "units/nearest.h"
+#include "units/trimmed.h"
 
 namespace placet {
 namespace {
@@ -192,7 +193,8 @@ class TermReader {
     allow_arguments(1, 2);
     const Spelling& first = term_.arguments[0];
     const std::size_t equals = first.text.find('=');
-    const std::string_view name = trimmed(std::string_view(first.text).substr(0, equals));
+    const std::string_view name =
+        trimmed(std::string_view(first.text).substr(0, equals), kWhitespace);
     const auto state = state_named(name);
     if (!state) {
       fail_at(first, "parameters, optimizer, gradients or activations",
@@ -200,7 +202,8 @@ class TermReader {
     }
     Offload offload;
     if (equals != std::string::npos) {
-      offload.fraction = fraction(first, trimmed(std::string_view(first.text).substr(equals + 1)));
+      offload.fraction =
+          fraction(first, trimmed(std::string_view(first.text).substr(equals + 1), kWhitespace));
     }
     if (term_.arguments.size() == 2) {
       if (term_.arguments[1].text != "nvme") fail_at(term_.arguments[1], "nvme", "nvme");

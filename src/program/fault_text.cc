@@ -32,7 +32,7 @@ std::vector<std::string> split(std::string_view text) {
       parts.back() += c;
     }
   }
-  for (std::string& part : parts) part = trimmed(part);
+  for (std::string& part : parts) part = std::string(trimmed(part));
   return parts;
 }
 
@@ -46,14 +46,15 @@ std::string listed(const std::vector<std::string>& words) {
 
 class FaultReader {
  public:
-  explicit FaultReader(const std::string& text) { fault_.text = trimmed(text); }
+  explicit FaultReader(const std::string& text) { fault_.text = std::string(trimmed(text)); }
 
   Fault read() {
     const std::size_t open = fault_.text.find('(');
     if (open == std::string::npos || !fault_.text.ends_with(')')) {
       refuse(fault_.text, "is no fault", "OP(KIND, key=value, ...): delete(all_reduce, rank=0)");
     }
-    fault_.op = static_cast<FaultOp>(choice(trimmed(fault_.text.substr(0, open)), "an operation",
+    fault_.op = static_cast<FaultOp>(choice(std::string(trimmed(fault_.text.substr(0, open))),
+                                            "an operation",
                                             std::vector<std::string>(kOps.begin(), kOps.end())));
     const auto parts =
         split(std::string_view(fault_.text).substr(open + 1, fault_.text.size() - open - 2));
@@ -97,8 +98,8 @@ class FaultReader {
     if (equals == std::string::npos) {
       refuse(part, "has no value", "key=value, such as rank=0 or phase=backward");
     }
-    const std::string key = trimmed(part.substr(0, equals));
-    const std::string value = trimmed(part.substr(equals + 1));
+    const std::string key{trimmed(part.substr(0, equals))};
+    const std::string value{trimmed(part.substr(equals + 1))};
     static const std::vector<std::string> kKeys = {"tensor",     "axis",  "phase", "rank", "step",
                                                    "microbatch", "layer", "nth",   "by",   "to",
                                                    "of",         "with",  "stream"};
@@ -237,9 +238,10 @@ class FaultReader {
       const std::size_t dash = value.find('-', 1);  // as placements write ranges
       const bool dotted = dots != std::string::npos;
       const std::size_t middle = dotted ? dots : dash;
-      const std::string first = trimmed(value.substr(0, middle));
-      const std::string last =
-          middle == std::string::npos ? first : trimmed(value.substr(middle + (dotted ? 2 : 1)));
+      const std::string first{trimmed(value.substr(0, middle))};
+      const std::string last = middle == std::string::npos
+                                   ? first
+                                   : std::string(trimmed(value.substr(middle + (dotted ? 2 : 1))));
       fault_.rank.ranks = NumberRange{.first = whole("rank", first, 0, kMost),
                                       .last = whole("rank", last, 0, kMost)};
       return;
@@ -250,8 +252,8 @@ class FaultReader {
       const std::string one = value.substr(begin, end - begin);
       const std::size_t equals = one.find('=');
       if (equals == std::string::npos) refuse(one, "is no coordinate", "AXIS=NUMBER/AXIS=NUMBER");
-      fault_.rank.coordinates[trimmed(one.substr(0, equals))] =
-          whole("rank", trimmed(one.substr(equals + 1)), 0, kMost);
+      fault_.rank.coordinates[std::string(trimmed(one.substr(0, equals)))] =
+          whole("rank", std::string(trimmed(one.substr(equals + 1))), 0, kMost);
       begin = end + 1;
     }
   }
