@@ -56,8 +56,11 @@ double half_from(std::uint64_t bits) {
   return sign * std::ldexp(mantissa + (1 << kHalfMantissa), exponent - kHalfBias - kHalfMantissa);
 }
 
-/// The bits of a number that bf16 has: the upper half of binary32.
-std::uint64_t brain_bits(float x) { return std::bit_cast<std::uint32_t>(x) >> 16U; }
+/// The bits of a number that bf16 has: the upper half of binary32, where a NaN stays one.
+std::uint64_t brain_bits(float x) {
+  constexpr std::uint64_t kBrainNan = 0x7fc0;
+  return std::isnan(x) ? kBrainNan : std::bit_cast<std::uint32_t>(x) >> 16U;
+}
 float brain_from(std::uint64_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
 }

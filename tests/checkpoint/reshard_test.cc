@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+
 #include "checkpoint/given_state.h"
 #include "checkpoint/scratch_folder.h"
 #include "units/error.h"
@@ -110,6 +113,18 @@ TEST(ReshardTest, AFormatThatIsNotThereIsRoundedFromTheWidest) {
   const execute::EncodedSlice numbers = Resharded(from, {target}).numbers(0);
   EXPECT_EQ(numbers.encoding, execute::Encoding::bf16);
   EXPECT_EQ(floats_in(numbers, 8), std::vector<float>(8, 1));
+}
+
+// Its mark stands in the lower half of binary32, which bf16 does not have: without care it would be
+// an infinity.
+TEST(ReshardTest, ANumberThatIsNoneStaysNone) {
+  const auto nan = std::bit_cast<float>(0x7f800001U);
+  const std::vector<float> numbers = {nan, 1};
+  const execute::EncodedSlice kept = execute::encoded(numbers.data(), 2, Dtype::bf16);
+  EXPECT_EQ(kept.encoding, execute::Encoding::bf16);
+  const std::vector<float> back = floats_in(kept, 2);
+  EXPECT_TRUE(std::isnan(back[0]));
+  EXPECT_EQ(back[1], 1);
 }
 
 }  // namespace
