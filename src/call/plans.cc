@@ -443,4 +443,13 @@ PlannedJob planned_of(const Catalog& catalog, PlanRequest call, const JobRequest
   }
 }
 
+JobRequest request_of_plan(JobRequest said, const PlanSheet& sheet, const PlanLine& plan) {
+  said.placement = plan.placement;
+  said.micro_batch = plan.found.plan.micro_batch;
+  said.recompute = plan.recompute;
+  said.sequence = sheet.base->batch.sequence;
+  said.global_batch = sheet.base->batch.global;
+  return said;
+}
+
 }  // namespace placet

@@ -47,4 +47,8 @@ struct PlannedJob {
 PlannedJob planned_of(const Catalog& catalog, PlanRequest request, const JobRequest& said,
                       const PlanWatch& watch);
 
+/// The request of one of its plans: `said` with the plan's placement, micro-batch and
+/// recomputation, and the sizes that were assumed.
+JobRequest request_of_plan(JobRequest said, const PlanSheet& sheet, const PlanLine& plan);
+
 }  // namespace placet

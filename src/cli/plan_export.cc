@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "call/plans.h"
 #include "cli/export_files.h"
 #include "cli/output.h"
 #include "cli/program.h"
@@ -9,19 +10,6 @@
 #include "units/error.h"
 
 namespace placet {
-namespace {
-
-JobRequest request_of_plan(JobRequest request, const PlanSheet& sheet, const PlanLine& plan) {
-  request.placement = plan.placement;
-  request.micro_batch = plan.found.plan.micro_batch;
-  request.recompute = plan.recompute;
-  request.sequence = sheet.base->batch.sequence;
-  request.global_batch = sheet.base->batch.global;
-  return request;
-}
-
-}  // namespace
-
 void check_plan_export(const PlanExport& asked, const std::string& format) {
   if (asked.dialect.empty() && !asked.folder.empty()) {
     throw InputError({.where = "--out",

@@ -29,12 +29,12 @@ std::vector<double> ticks_of(const ChartAxis& axis, std::size_t most_ticks);
 ChartAxis axis_over(std::string title, const std::vector<double>& values,
                     std::function<std::string(double)> label);
 
-/// Labels of time below a drawing: as many as have room.
+/// The labels of an axis, for below a drawing of its width.
 std::string time_axis(const ChartAxis& x);
 
-/// A line with ticks and labels to the left of, and below, a drawing of the given height in pixels.
-/// `drawing` is SVG whose places are in percent of both axes, upwards from the lower edge turned
-/// round: y="0%" is the upper one. `name` is what a screen reader says of it.
+/// A drawing of the given height in pixels, with a grid, labels to the left and labels below.
+/// `drawing` is SVG with places in percent of both axes; y="0%" is the upper edge. `name` is what a
+/// screen reader says of it.
 std::string chart(std::string_view name, const ChartAxis& x, const ChartAxis& y,
                   const std::string& drawing, int height);
 

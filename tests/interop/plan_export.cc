@@ -22,15 +22,6 @@ const std::vector<OwnDialect> kOwn = {
     {"megatron@2024", "nemo"},           {"nanotron@2026.04", "nanotron"},
     {"torchtitan@2026.02", "torchtitan"}};
 
-JobRequest request_of_plan(JobRequest request, const PlanSheet& sheet, const PlanLine& plan) {
-  request.placement = plan.placement;
-  request.micro_batch = plan.found.plan.micro_batch;
-  request.recompute = plan.recompute;
-  request.sequence = sheet.base->batch.sequence;
-  request.global_batch = sheet.base->batch.global;
-  return request;
-}
-
 void expect_sayable(const Catalog& catalog, const JobRequest& job, const char* dialect) {
   const Exported exported = export_job(catalog, job, dialect);
   for (const JobDifference& word : exported.unsaid) {
