@@ -71,19 +71,12 @@ std::string placement_of(const JobWords& words) {
 
 /// The words of the new job: what is said, then what the checkpoint says beside the placement.
 JobFlags job_of(const ReshardRequest& request, const Checkpoint& from) {
-  const std::string& folder = request.from;
-  if (from.facts().job.empty()) {
-    throw InputError({.where = index_of(folder) + ": job",
-                      .problem = "is missing: the state is of a step program, which has one "
-                                 "placement",
-                      .allowed = "a checkpoint of a job"});
-  }
   if (request.job.job.placements.empty()) {
     throw InputError({.where = "--placement",
                       .problem = "is missing",
                       .allowed = "the placement that the state is to have"});
   }
-  return filled(request.job.job, from.facts().job, index_of(folder) + ": job");
+  return filled(request.job.job, from.facts().job, index_of(request.from) + ": job");
 }
 
 }  // namespace

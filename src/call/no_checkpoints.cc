@@ -6,7 +6,7 @@ namespace placet {
 namespace {
 
 [[noreturn]] void refuse_files(const std::string& where) {
-  throw InputError({.where = where, .problem = "needs files, which there are none of here"});
+  throw InputError({.where = where, .problem = "needs files, and a page has none"});
 }
 
 }  // namespace

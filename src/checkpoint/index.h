@@ -18,9 +18,9 @@ using JobWords = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 /// What a checkpoint says of itself beside its tensors.
 struct CheckpointFacts {
-  int steps = 0;                                           // that were made
-  std::string mode;                                        // "canonical"
-  JobWords job;                                            // empty: a step program from a file
+  int steps = 0;     // that were made
+  std::string mode;  // "canonical"
+  JobWords job;      // of a step program from a file: its path as the model
   std::vector<std::pair<std::string, std::int64_t>> mesh;  // axes with their degrees
   std::vector<std::string> meanings;                       // "learning-rate=0.001"
 

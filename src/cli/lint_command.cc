@@ -174,7 +174,8 @@ void add_lint_command(CLI::App& program, Action& action) {
       ->check(CLI::IsMember({"text", "json", "sarif", "github"}));
   command->add_flag("--fix", call->fix, "Write into the sources what can be mended, and print it")
       ->disable_flag_override();
-  command->add_flag("--each", call->each, "Each source alone, those of no dialect passed over")
+  command
+      ->add_flag("--each", call->each, "Check each file on its own; skip files of no known dialect")
       ->disable_flag_override();
   command->footer(
       "\nExamples:\n"
