@@ -14,6 +14,7 @@
 #include "model/adapt.h"
 #include "model/gradients.h"
 #include "placement/grammar.h"
+#include "profile/autocast.h"
 #include "profile/lengths.h"
 #include "profile/products.h"
 #include "units/checked.h"
@@ -253,6 +254,7 @@ void set_clipping(const JobRequest& request, Job& job) {
 
 void set_training(const Catalog& catalog, const JobRequest& request, Job& job) {
   job.optimizer = load_optimizer(catalog, request.optimizer.value_or("adamw"), "--optimizer");
+  if (job.profile.moments_like_parameters) follow_parameters(job.precision, job.optimizer);
   if (request.recompute) {
     job.recompute = recompute_of(*request.recompute, job.profile, "--recompute");
     check_recomputed_blocks(job, *request.recompute);
@@ -350,6 +352,7 @@ void settle(const Catalog& catalog, const JobRequest& request, Job& job) {
     job.host_runs_ahead = group.host_runs_ahead;
     slow_hosts(job.profile.timing, group.host_pace);
   }
+  set_formats(job);
   job.weight_copies = weight_copies(job.precision, job.profile, job.cluster);
   if (!job.precision.products || !job.cluster) return;
   const ProductFormat& format = *job.precision.products;

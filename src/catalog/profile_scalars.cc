@@ -54,6 +54,15 @@ ScalarFact quantised(const char* key, std::optional<Quantised> Profile::*field, 
           }};
 }
 
+void read_autocasts(const Reader& value, Profile& profile) {
+  const std::vector<std::string> words = {"linear", "grouped_linear", "attention", "convolution"};
+  profile.autocasts.clear();
+  for (const Reader& kind : value.items()) {
+    profile.autocasts.push_back(
+        *op_kind_named(words[static_cast<std::size_t>(kind.one_of(words))]));
+  }
+}
+
 ScalarFacts gradient_facts() {
   return {word("gradient_life", &Profile::gradient_life, {"resting", "growing"}),
           word("scatter_path", &Profile::scatter_path,
@@ -84,6 +93,8 @@ ScalarFacts gradient_facts() {
           word("gradient_hold", &Profile::gradient_hold, {"op", "unit", "micro_batch"}),
           flag("parts_stand_apart", &Profile::parts_stand_apart),
           flag("keeps_wide_inputs", &Profile::keeps_wide_inputs),
+          {"autocasts", read_autocasts},
+          flag("moments_like_parameters", &Profile::moments_like_parameters),
           flag("keeps_weight_copies", &Profile::keeps_weight_copies),
           flag("keeps_attention_result_once", &Profile::keeps_attention_result_once)};
 }

@@ -109,6 +109,15 @@ class PartsWalk {
   std::vector<Buffer> buffers_;
 };
 
+/// Where a norm keeps its input in fp32 and the normalized numbers apart, its weights multiply in a
+/// kernel of their own, which keeps the numbers for the gradient of the weights: of none, nothing.
+std::uint16_t without_own_factor(const Operator& op, std::uint16_t internals) {
+  constexpr unsigned kFactor = 1U << static_cast<unsigned>(internal::kNormNormalized);
+  constexpr unsigned kInput = 1U << static_cast<unsigned>(internal::kNormInputFp32);
+  const bool apart = op.kind == OpKind::norm && (internals & kInput) != 0;
+  return static_cast<std::uint16_t>(apart ? internals & ~kFactor : internals);
+}
+
 }  // namespace
 
 bool writes_in_place(OpKind kind) { return kind == OpKind::bias || kind == OpKind::position; }
@@ -138,8 +147,10 @@ std::vector<int> saved_by(const UnitKind& kind, const PreparedKind& prepared, st
   if (prepared.operators[number].narrow) {
     for (int& v : saved) v += static_cast<int>(kind.values.size());
   }
+  if (prepared.operators[number].casts_weights) saved.push_back(cast_of(kind, number));
   take(op.outputs, slots.outputs);
-  take(op.internals, slots.internals);
+  take(op.internals,
+       is_frozen(kind, op) ? without_own_factor(op, slots.internals) : slots.internals);
   return saved;
 }
 

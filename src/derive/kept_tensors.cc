@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "derive/memory.h"
+#include "derive/narrow_products.h"
 #include "derive/stage_memory.h"
 #include "derive/stage_units.h"
 #include "units/at.h"
@@ -75,9 +76,11 @@ class TensorList {
  private:
   /// "attention.o", and of its copy in the products' format "attention.o in fp8".
   std::string name_of_kept(const UnitKind& kind, int v) const {
-    std::string name = kind.values[at(value_of(kind, v))].name;
-    if (!is_copy(kind, v)) return name;
-    return name + " in " + std::string(name_of(layout_.job->precision.products->numbers.dtype));
+    const std::optional<std::size_t> op = casting_operator(kind, v);
+    std::string name =
+        op ? "weights of " + kind.operators[*op].name : kind.values[at(value_of(kind, v))].name;
+    if (!op && !is_copy(kind, v)) return name;
+    return name + " in " + std::string(name_of(format_of_copies(*layout_.job).dtype));
   }
 
   void add(KeptTensor tensor) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "profile/autocast.h"
 #include "units/at.h"
 
 namespace placet {
@@ -37,7 +38,37 @@ bool holds(const std::vector<int>& values, int value) {
   return std::ranges::find(values, value) != values.end();
 }
 
+bool is_adapter(const UnitKind& kind, const Operator& op) {
+  return std::ranges::any_of(op.parameters, [&](int p) {
+    return contains(kind.parameters[at(p)].classes, TensorClass::adapters);
+  });
+}
+
+/// Whether the operator is an adapter's first matrix, in more bits than products have: its module
+/// casts what comes in to the format of the matrix, and the product casts that once more.
+bool enters_wide_adapter(const Job& job, const UnitKind& kind, const Operator& op) {
+  if (!is_adapter(kind, op) || !is_wide_in_use(job, kind.parameters[at(op.parameters.front())])) {
+    return false;
+  }
+  return std::ranges::none_of(kind.operators, [&](const Operator& other) {
+    return is_adapter(kind, other) && holds(other.outputs, op.inputs.front());
+  });
+}
+
 }  // namespace
+
+bool casts_inputs(const Job& job, const UnitKind& kind, const Operator& op) {
+  if (!is_cast(job.profile, op)) return false;
+  return enters_wide_adapter(job, kind, op) || std::ranges::any_of(op.inputs, [&](int v) {
+           return kind.values[at(v)].type == ValueType::fp32;
+         });
+}
+
+bool casts_weights(const Job& job, const UnitKind& kind, const Operator& op) {
+  return is_cast(job.profile, op) && std::ranges::any_of(op.parameters, [&](int p) {
+           return is_wide_in_use(job, kind.parameters[at(p)]);
+         });
+}
 
 const StorageFormat* gathered_in(const Job& job, const UnitKind& kind, int value) {
   bool is_read = false;
@@ -57,7 +88,14 @@ const StorageFormat* gradient_gathered_in(const Job& job, const UnitKind& kind, 
   return has_products_format(job, kind, *made) ? sent_numbers(job) : nullptr;
 }
 
+StorageFormat format_of_copies(const Job& job) {
+  if (job.precision.products && job.profile.autocasts.empty())
+    return job.precision.products->numbers;
+  return {.dtype = job.precision.compute, .constants = {}};
+}
+
 bool keeps_narrow_inputs(const Job& job, const UnitKind& kind, const Operator& op) {
+  if (casts_inputs(job, kind, op)) return true;
   if (!has_products_format(job, kind, op) || job.profile.keeps_wide_inputs) return false;
   const bool once =
       job.profile.keeps_attention_result_once && !job.precision.products->scales_from_before;

@@ -12,9 +12,19 @@ namespace placet {
 /// the output matrix multiply in the format of the stream.
 bool has_products_format(const Job& job, const UnitKind& kind, const Operator& op);
 
+/// Whether a product or attention casts what comes in to the format of computation, or its
+/// weights, and keeps the result: under Profile::autocasts, what is wider. Each makes a copy of its
+/// own of what comes in. Case: query, key and value of an fp32 norm's result: three copies in bf16.
+/// Adapters in fp32 over a base in bf16 copy what they take, too (PEFT, _cast_input_dtype).
+bool casts_inputs(const Job& job, const UnitKind& kind, const Operator& op);
+bool casts_weights(const Job& job, const UnitKind& kind, const Operator& op);
+
 /// Whether backward keeps such an operator's inputs in the products' format and not as they came.
 /// Case: x in bf16 is read by a norm, which keeps it, and by a product in fp8: 2 bytes and 1.
 bool keeps_narrow_inputs(const Job& job, const UnitKind& kind, const Operator& op);
+
+/// The format of copies that products make of what they take: theirs, or that of computation.
+StorageFormat format_of_copies(const Job& job);
 
 /// The format in which a value is gathered for the products of a parallel region: theirs, of 8
 /// bits, where all that reads it there is such a product and the library casts before it sends;

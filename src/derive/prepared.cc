@@ -7,6 +7,7 @@
 #include "derive/backward_parts.h"
 #include "derive/narrow_products.h"
 #include "derive/partial_sums.h"
+#include "derive/product_copies.h"
 #include "units/at.h"
 #include "units/error.h"
 
@@ -53,6 +54,13 @@ void rotate_in_place(const UnitKind& kind, const Operator& op, PreparedKind& out
   }
 }
 
+/// A norm's input in fp32 is its input, where that is fp32.
+void cast_nothing(const UnitKind& kind, const Operator& op, PreparedKind& out) {
+  const int input = op.inputs.front();
+  if (kind.values[at(input)].type != ValueType::fp32) return;
+  out.values[at(op.internals.at(internal::kNormInputFp32))].root = out.values[at(input)].root;
+}
+
 /// The classes of an operator's tensors: those of its parameters, else of its module.
 ClassSet classes_of(const UnitKind& kind, const Operator& op) {
   ClassSet classes = 0;
@@ -86,6 +94,7 @@ void read_made(const UnitKind& kind, int number, int v, bool routed, PreparedKin
 void read_storage(const UnitKind& kind, const Operator& op, const Profile& profile,
                   PreparedKind& out) {
   if (op.kind == OpKind::rotary && profile.rotates_in_place) rotate_in_place(kind, op, out);
+  if (op.kind == OpKind::norm) cast_nothing(kind, op, out);
   const bool in_place = writes_in_place(op.kind) && !profile.parts_stand_apart;
   if (in_place && !op.inputs.empty() && !op.outputs.empty()) {
     out.values[at(op.outputs.front())].root = out.values[at(op.inputs.front())].root;
@@ -200,28 +209,6 @@ void read_liveness(const UnitKind& kind, PreparedKind& out) {
 std::vector<int> copies_of(const UnitKind& kind, std::vector<int> values) {
   for (int& v : values) v += static_cast<int>(kind.values.size());
   return values;
-}
-
-/// Inputs that products take in their own format: the first that takes one makes the copy, and
-/// after the last nobody needs it.
-void read_copies(const Job& job, const UnitKind& kind, PreparedKind& out) {
-  std::vector<int> last(kind.values.size(), -1);
-  out.stored = static_cast<int>(kind.values.size());
-  for (std::size_t o = 0; o < kind.operators.size(); ++o) {
-    PreparedOperator& op = out.operators[o];
-    op.narrow = keeps_narrow_inputs(job, kind, kind.operators[o]);
-    if (!op.narrow) continue;
-    out.stored = 2 * static_cast<int>(kind.values.size());
-    for (int v : kind.operators[o].inputs) {
-      const int root = out.values[at(v)].root;
-      if (last[at(root)] < 0) op.made.push_back(out.stored / 2 + root);
-      last[at(root)] = static_cast<int>(o);
-    }
-  }
-  for (std::size_t v = 0; v < last.size(); ++v) {
-    if (last[v] < 0) continue;
-    out.operators[at(last[v])].dead_after.push_back(out.stored / 2 + static_cast<int>(v));
-  }
 }
 
 /// Backward, from the last operator to the first: when each gradient appears and is used up.
@@ -349,6 +336,7 @@ void note_dead_again(const UnitKind& kind, const PreparedKind& prepared, SavedPl
     note(kind.operators[o].inputs, o);
     note(kind.operators[o].outputs, o);
     if (prepared.operators[o].narrow) note(copies_of(kind, kind.operators[o].inputs), o);
+    if (prepared.operators[o].casts_weights) note({cast_of(kind, o)}, o);
   }
   plan.dead_again.assign(kind.operators.size(), {});
   for (std::size_t v = 0; v < last.size(); ++v) {
@@ -382,7 +370,9 @@ std::vector<bool> needed_in_backward(const UnitKind& kind, const PreparedKind& p
   std::vector<bool> needed(kind.values.size(), false);
   for (std::size_t o = kind.operators.size(); o-- > 0;) {
     const Operator& op = kind.operators[o];
-    for (int v : saved_by(kind, prepared, o, table)) needed[at(value_of(kind, v))] = true;
+    for (int v : saved_by(kind, prepared, o, table)) {
+      if (!casting_operator(kind, v)) needed[at(value_of(kind, v))] = true;
+    }
     const bool leads_on =
         std::ranges::any_of(op.outputs, [&](int v) { return needed[static_cast<std::size_t>(v)]; });
     for (int v : op.inputs) {
@@ -414,6 +404,7 @@ SavedPlan policy_plan(const UnitKind& kind, const PreparedKind& prepared, const 
     const bool counted = op.kind == OpKind::linear || op.kind == OpKind::grouped_linear;
     if (counted && contractions++ % policy.every != 0) continue;
     for (int v : saved_by(kind, prepared, o, policy.keeps)) {
+      if (casting_operator(kind, v)) continue;  // cast again for the second forward
       if (!policy.keeps_unread && !needed[at(value_of(kind, v))]) continue;
       insert_root(plan.kept, plan.is_kept, root_of(kind, prepared, v));
     }
@@ -443,6 +434,7 @@ bool is_inside(const SavedPlan& plan, const Operator& op) {
 /// keeps it.
 bool is_discarded(const UnitKind& kind, const PreparedKind& prepared, const SavedPlan& plan,
                   const std::vector<Module>& discards, int v) {
+  if (casting_operator(kind, v)) return false;
   const int producer = prepared.values[at(value_of(kind, v))].producer;
   if (producer < 0) return false;
   const Module module = kind.operators[at(producer)].module;
@@ -503,17 +495,6 @@ SavedPlan recomputed_plan(const Job& job, const UnitKind& kind, const PreparedKi
 }
 
 }  // namespace
-
-bool is_copy(const UnitKind& kind, int v) { return at(v) >= kind.values.size(); }
-
-int value_of(const UnitKind& kind, int v) {
-  return is_copy(kind, v) ? v - static_cast<int>(kind.values.size()) : v;
-}
-
-int root_of(const UnitKind& kind, const PreparedKind& prepared, int v) {
-  const int value = value_of(kind, v);
-  return v - value + prepared.values[at(value)].root;
-}
 
 bool runs_again(const UnitKind& kind, const SavedPlan& plan, std::size_t op) {
   if (op < plan.spared.size() && plan.spared[op]) return false;

@@ -2,7 +2,9 @@
 // is kept for backward, what a gradient sums over.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/gradients.h"
@@ -20,6 +22,7 @@ struct PreparedValue {
   bool routed = false;           // one entry per token and chosen expert, placed with the experts
   bool leaves_parallel = false;  // value of a parallel region taken by an operator of the stream
   bool enters_parallel = false;  // residual value taken by an operator of a parallel region
+  std::int64_t copies = 1;       // in the products' format, where some operator takes one
 };
 
 /// Facts of one parameter.
@@ -33,8 +36,9 @@ struct PreparedParameter {
 };
 
 /// What one unit keeps from forward to backward, under one recomputation choice. Here and in
-/// PreparedOperator::made, dead_after a value v of the unit is v, and its copy in the format of
-/// products, where some operator takes it in that, is `values of the unit` + v.
+/// PreparedOperator::made, dead_after a value v of the unit is v, its copies in the format of
+/// products, where some operator takes it in that, are n + v, and what operator o casts of its
+/// weights is 2 n + o, for n values of the unit.
 struct SavedPlan {
   std::vector<int> kept;      // values
   std::vector<int> rebuilt;   // values made again in backward, alive until the unit's backward ends
@@ -69,6 +73,7 @@ struct PreparedOperator {
   IndexSet around = 0;              // indices of the operators of its classes; of none: of all
   bool backward = true;             // some result of it has a gradient
   bool narrow = false;              // takes its inputs as copies in the products' format
+  bool casts_weights = false;       // and its weights
   std::vector<int> made;            // outputs with storage of their own, copies that it takes first
   std::vector<int> dead_after;      // values not needed by any later operator of the forward pass
   std::vector<int> adjoints_made;   // inputs whose gradient first appears in this backward
@@ -79,7 +84,7 @@ struct PreparedOperator {
 };
 
 struct PreparedKind {
-  int stored = 0;           // values, and as many copies where an operator takes some
+  int stored = 0;           // values; their copies, and casts of weights, where there are some
   int output = -1;          // the value handed to the next unit; -1: none (head)
   int input_gradient = 0;   // the value whose gradient's storage is that of the input's
   KindGradients gradients;  // how far backward goes in it
@@ -94,9 +99,13 @@ struct Prepared {
   std::vector<PreparedKind> kinds;
 };
 
-/// The value that `v` is, or is a copy of.
+/// The value that `v` is, or is a copy of. REQUIRES: it is no cast of weights.
 int value_of(const UnitKind& kind, int v);
 bool is_copy(const UnitKind& kind, int v);
+/// The operator whose weights `v` is a cast of; none: it is a value or a copy.
+std::optional<std::size_t> casting_operator(const UnitKind& kind, int v);
+/// The place of what operator `op` casts of its weights.
+int cast_of(const UnitKind& kind, std::size_t op);
 
 /// The one whose storage it shares, itself mostly; copies share where their values do.
 int root_of(const UnitKind& kind, const PreparedKind& prepared, int v);

@@ -133,6 +133,19 @@ class Replay {
     }
   }
 
+  /// The engine's own terms that are there from forward to backward.
+  std::vector<Handle> allocate_terms_of_passes() {
+    constexpr InstantSet kPasses = bit_of(Instant::forward) | bit_of(Instant::backward);
+    std::vector<Handle> handles;
+    for (const EngineMemory& term : profile_.memory) {
+      const bool passes = (term.instants & kPasses) == kPasses && term.instants != kEveryInstant;
+      if (!passes || !all_hold(term.when, layout_, stage_)) continue;
+      const std::vector<Handle> own = allocate_term(term);
+      handles.insert(handles.end(), own.begin(), own.end());
+    }
+    return handles;
+  }
+
   /// A profile's term, in as many equal blocks as it says.
   std::vector<Handle> allocate_term(const EngineMemory& term) {
     const std::int64_t size = evaluate(term.bytes, layout_, stage_);
@@ -158,6 +171,7 @@ class Replay {
     const std::int64_t in_flight = *std::ranges::max_element(held);
     const std::int64_t m = std::min(layout_.micro_batches, std::max(in_flight, layout_.stages) + 2);
     gather_for_step();
+    const std::vector<Handle> own_terms = allocate_terms_of_passes();
     for (const Work& work : order_of_work(schedule, layout_.stages, stage_.device, m)) {
       switch (work.kind) {
         case Work::Kind::forward:
@@ -171,6 +185,7 @@ class Replay {
           break;
       }
     }
+    release_all(own_terms);
     finish_step(step);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "derive/narrow_products.h"
+#include "profile/autocast.h"
 #include "units/at.h"
 
 namespace placet {
@@ -76,12 +77,16 @@ ProductShape UnitKernels::product_of(const Operator& op) const {
 }
 
 MatmulFormat UnitKernels::format(const Operator& op) const {
+  const bool is_left = !job.profile.autocasts.empty() && !is_cast(job.profile, op);
+  const auto is_wide = [&](int v) { return kind.values[at(v)].type == ValueType::fp32; };
+  if (is_left && std::ranges::any_of(op.inputs, is_wide)) return MatmulFormat::fp32;
   return matmul_format_of(has_products_format(job, kind, op) ? job.precision.products->numbers.dtype
                                                              : job.precision.compute);
 }
 
 bool UnitKernels::is_narrow(const Operator& op) const {
-  return format(op) != matmul_format_of(job.precision.compute);
+  return has_products_format(job, kind, op) &&
+         format(op) != matmul_format_of(job.precision.compute);
 }
 
 void UnitKernels::write_dequantised(const Operator& op, std::vector<KernelWork>& out) const {

@@ -264,7 +264,7 @@ class UnitWalk : private UnitView {
           bytes_of(own_part(layout, parameter, parameter.elements, each), job.precision.reduce));
     }
     if (own == 0) return;
-    const bool samples = kind.values.empty() || kind.values[0].type != ValueType::compute;
+    const bool samples = kind.values.empty() || kind.values[0].type == ValueType::int64;
     const bool hands_on = !samples && prepared.gradients.values[0];
     out.scatter.working = hands_on ? sizes_[0] : 0;
     out.scatter.kept = samples && !sizes_.empty() && plan.is_kept[0] ? sizes_[0] : 0;

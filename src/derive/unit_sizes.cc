@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "derive/exchange_memory.h"
+#include "derive/narrow_products.h"
 #include "derive/routed_exchange.h"
+#include "profile/autocast.h"
 #include "units/at.h"
 #include "units/checked.h"
 
@@ -19,6 +21,17 @@ void forget_logits(const UnitView& unit, std::vector<std::int64_t>& sizes) {
     for (int v : op.inputs) sizes[at(v)] = 0;
     for (int v : op.internals) sizes[at(v)] = 0;
   }
+}
+
+/// What a product casts of its weights.
+std::int64_t bytes_of_casts(const UnitView& unit, const Operator& op) {
+  std::int64_t bytes = 0;
+  for (int p : op.parameters) {
+    if (!is_wide_in_use(unit.job, unit.kind.parameters[at(p)])) continue;
+    const std::int64_t elements = unit.local.parameters[at(p)].elements;
+    bytes += in_bytes(bytes_of(elements, unit.job.precision.compute));
+  }
+  return bytes;
 }
 
 std::int64_t type_bits(const UnitView& unit, ValueType type) {
@@ -61,6 +74,9 @@ AxisMask checkpoint_axes(const Placement& placement) {
 /// Bytes of a value where it is kept: an input gathered for a parallel region is kept as the
 /// device's own part or whole, as the profile says; a checkpoint may be divided once more.
 std::int64_t stored_bytes(const UnitView& unit, std::size_t stored) {
+  if (const auto op = casting_operator(unit.kind, static_cast<int>(stored))) {
+    return bytes_of_casts(unit, unit.kind.operators[*op]);
+  }
   const std::size_t v = at(value_of(unit.kind, static_cast<int>(stored)));
   const bool whole = unit.job.profile.gathered_input == GatheredInput::whole &&
                      unit.prepared.values[v].enters_parallel && unit.plan.is_kept[stored] &&
@@ -117,9 +133,12 @@ void copy_shared_heads(const UnitView& unit, std::vector<std::int64_t>& sizes) {
 
 std::int64_t bytes_of_value(const UnitView& unit, std::size_t v, std::int64_t elements) {
   if (elements > kMostElements) throw_overflow("bytes of an activation", "product");
-  if (is_copy(unit.kind, static_cast<int>(v))) {
-    const StorageFormat& format = unit.job.precision.products->numbers;
-    return in_bytes(bytes_of(elements, format.dtype) + bytes_of(elements, format.constants));
+  const int number = static_cast<int>(v);
+  if (is_copy(unit.kind, number)) {
+    const StorageFormat format = format_of_copies(unit.job);
+    const std::int64_t copies = unit.prepared.values[at(value_of(unit.kind, number))].copies;
+    return copies *
+           in_bytes(bytes_of(elements, format.dtype) + bytes_of(elements, format.constants));
   }
   return (elements * type_bits(unit, unit.kind.values[v].type) + 7) / 8;
 }

@@ -48,9 +48,10 @@ enum class Symbol : std::uint8_t {
   moe_passes,            // moe_blocks, those twice whose experts run again in backward
   state_heads,  // groups of state spaces or key heads of delta nets, before any cut; 0: none
   head_size,    // of a query head of the widest block
-  tensors       // trainable parameter tensors that the device computes with, shared ones once
+  tensors,      // trainable parameter tensors that the device computes with, shared ones once
+  moment_bytes  // of one number of the last tensor of optimizer state; 0: there is none
 };
-inline constexpr int kSymbolCount = 33;
+inline constexpr int kSymbolCount = 34;
 std::string_view name_of(Symbol symbol);
 std::optional<Symbol> symbol_named(std::string_view name);
 

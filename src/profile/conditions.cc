@@ -329,6 +329,9 @@ std::optional<std::int64_t> value_in_job(Symbol symbol, const Job& job) {
       return expert_tensor_degree(job.placement);
     case Symbol::chunks:
       return job.schedule.chunks;
+    case Symbol::moment_bytes:
+      return job.optimizer.states.empty() ? 0
+                                          : (bits_of(job.optimizer.states.back().dtype) + 7) / 8;
     case Symbol::data_degree:
       return saturating_multiply(batch_degree(job.placement),
                                  degree_with(job.placement, Cut::sequence));
@@ -432,7 +435,8 @@ constexpr std::array kChosenFirst{Symbol::hidden,
                                   Symbol::sequence_degree,
                                   Symbol::stage_degree,
                                   Symbol::expert_degree,
-                                  Symbol::expert_tensor_degree};
+                                  Symbol::expert_tensor_degree,
+                                  Symbol::moment_bytes};
 
 JobParts parts_of(Symbol symbol) {
   if (std::ranges::find(kChosenFirst, symbol) != kChosenFirst.end()) return 0;

@@ -39,7 +39,8 @@ constexpr std::array<std::string_view, kSymbolCount> kSymbolNames = {"micro_batc
                                                                      "moe_passes",
                                                                      "state_heads",
                                                                      "head_size",
-                                                                     "tensors"};
+                                                                     "tensors",
+                                                                     "moment_bytes"};
 
 SavedSlots slots(std::uint16_t inputs, std::uint16_t outputs, std::uint16_t internals) {
   return {.inputs = inputs, .outputs = outputs, .internals = internals};

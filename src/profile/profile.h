@@ -110,6 +110,12 @@ struct Profile {
   /// readers keep of their results is made again for them.
   std::vector<Module> discards;
   GatheredInput gathered_input = GatheredInput::shard;
+  /// Where no fp32 master stands beside the parameters, moments have their format.
+  bool moments_like_parameters = false;
+  /// Operators of these kinds cast what they take to the format of computation, weights included,
+  /// and keep it; formats of all others follow from what they take (profile/autocast.h). Empty:
+  /// formats are chosen before the step, not while it runs.
+  std::vector<OpKind> autocasts;
   bool keeps_weight_copies = false;  // matrices in the products' format stay over micro-batches
   std::vector<std::string> weights_rest_in;  // formats of products in which their matrices rest
   bool keeps_wide_inputs = false;  // inputs of products in fewer bits are kept as they came, and

@@ -2,6 +2,17 @@
 
 namespace placet {
 
+void follow_parameters(const Precision& precision, Optimizer& optimizer) {
+  if (precision.master) return;
+  for (std::vector<OptimizerState>* states : {&optimizer.states, &optimizer.other_states}) {
+    for (OptimizerState& state : *states) {
+      if (state.dtype == Dtype::fp32 && state.extent == OptimizerState::Extent::element) {
+        state.dtype = precision.parameters;
+      }
+    }
+  }
+}
+
 bool is_other(const Optimizer& optimizer, const Parameter& parameter) {
   // A bare count has tensors of no class: nothing says that they are not matrices.
   if (optimizer.other_states.empty() || parameter.classes == 0) return false;

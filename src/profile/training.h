@@ -104,6 +104,10 @@ struct Optimizer {
   friend bool operator==(const Optimizer&, const Optimizer&) = default;
 };
 
+/// Gives moments, which the optimizer's file has in fp32, the format of the parameters where these
+/// have no master. Case: bf16 without a master: Adam's moments take 4 bytes an element and not 8.
+void follow_parameters(const Precision& precision, Optimizer& optimizer);
+
 /// Whether a parameter is one of those with states of their own.
 bool is_other(const Optimizer& optimizer, const Parameter& parameter);
 

@@ -13,6 +13,7 @@
 #include "model/build.h"
 #include "model/listing.h"
 #include "placement/grammar.h"
+#include "profile/autocast.h"
 #include "profile/products.h"
 #include "units/error.h"
 #include "units/nearest.h"
@@ -264,9 +265,11 @@ std::shared_ptr<const RunFrame> RunPlanner::frame_of(const RunFacts& facts,
     job.scales_loss_dynamically = choice.scales_loss_dynamically;
   }
   job.optimizer = load_optimizer(*catalog_, optimizer, where + ", column optimizer");
+  if (job.profile.moments_like_parameters) follow_parameters(job.precision, job.optimizer);
   job.clips_by_global_norm = true;
   if (!device.empty()) job.cluster = cluster_of_one(device_of(facts.device, where));
   job.profile = load_profile(*catalog_, engine_name, job, where);
+  set_formats(job);
   job.cluster.reset();  // each row has its own
   frame->prepared = prepare(job);
   slot = std::move(frame);

@@ -50,7 +50,7 @@ TEST_P(CommandsTest, TheLineOfARowGivesItsFigure) {
 INSTANTIATE_TEST_SUITE_P(Tables, CommandsTest,
                          testing::Values("torchtitan", "dgxc_benchmarking", "fms_fsdp", "internevo",
                                          "literature", "maxtext_tpu", "nemo_24_07", "primus_amd",
-                                         "jeanzay_v100"));
+                                         "jeanzay_v100", "h100_one_device"));
 
 TEST(CommandsTest, WithoutJsonTheLinesStandUnderTheirRows) {
   const std::string folder =

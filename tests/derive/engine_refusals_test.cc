@@ -184,7 +184,7 @@ TEST(Engines, RefuseStatesOnSequenceAxesAsOnDataAxes) {
 
 TEST(Engines, RefuseAxesThatTheyDoNotHave) {
   for (const char* engine :
-       {"pytorch-ddp@2.0", "pytorch-fsdp1@2.0", "pytorch-fsdp1@1.12", "llm-foundry@2023"}) {
+       {"pytorch-ddp@2.11", "pytorch-fsdp1@2.0", "pytorch-fsdp1@1.12", "llm-foundry@2023"}) {
     EXPECT_EQ(refusals(engine, "dp=2:ddp"), 0U) << engine;
     EXPECT_EQ(refusals(engine, "pp=2:1f1b"), 1U) << engine;
     EXPECT_EQ(refusals(engine, "tp=2:tp"), 1U) << engine;

@@ -380,7 +380,7 @@ TEST(Accelerate, ReducesBf16OncePerStep) {
 
 // DistributedDataParallel: fp32, 13472 / 2 = 6736 elements, in one bucket of 25 MiB.
 TEST(Pytorch, ReplicasReduceFp32InBuckets) {
-  const Job job = engine_job("pytorch-ddp@2.0", wide(2), "dp=2:ddp", 8, 4);
+  const Job job = engine_job("pytorch-ddp@2.11", wide(2), "dp=2:ddp", 8, 4);
   EXPECT_EQ(states(job), Lines{"reduce all_reduce fp32 dp 26944x1 gradients"});
 }
 
@@ -410,9 +410,9 @@ TEST(Pytorch, FlatParametersHaveOneNorm) {
 
 // The rotation's buffers: half a head of 4 twice, in fp32. One int32 for each of 21 tensors.
 TEST(Pytorch, ReplicasSendBuffersAndWhichParametersWereUsed) {
-  const Job buffers = engine_job("pytorch-ddp@2.0+transformers", wide(2), "dp=2:ddp", 8, 4);
+  const Job buffers = engine_job("pytorch-ddp@2.11+transformers", wide(2), "dp=2:ddp", 8, 4);
   EXPECT_EQ(extras(buffers), Lines{"forward broadcast fp32 dp 16x1 buffers of the rotation"});
-  const Job unused = engine_job("pytorch-ddp@2.0+find-unused", wide(2), "dp=2:ddp", 8, 4);
+  const Job unused = engine_job("pytorch-ddp@2.11+find-unused", wide(2), "dp=2:ddp", 8, 4);
   EXPECT_EQ(extras(unused), Lines{"reduce all_reduce int32 dp 84x1 map of used parameters"});
 }
 

@@ -478,7 +478,7 @@ TEST(MemoryTest, ForeachAdamTakesTemporaries) {
        {"pytorch@2.9", "accelerate@1", "pytorch-fsdp1@2.0", "torchtitan@2024.12"}) {
     EXPECT_EQ(own_at_update(job(engine)), bytes(4 * 3368)) << engine;
   }
-  EXPECT_EQ(own_at_update(job("pytorch-ddp@2.0", "dp=2:ddp")), bytes(4 * 6736));
+  EXPECT_EQ(own_at_update(job("pytorch-ddp@2.11", "dp=2:ddp")), bytes(4 * 6736));
   for (const char* engine :
        {"pytorch@2.9+fused", "accelerate@1+fused", "torchtitan@2026.02", "llm-foundry@2023"}) {
     EXPECT_EQ(own_at_update(job(engine)), Bytes{}) << engine;
