@@ -4,6 +4,7 @@
 #include <set>
 
 #include "catalog/meant.h"
+#include "catalog/model_catalog.h"
 #include "catalog/profile_catalog.h"
 #include "catalog/reader.h"
 #include "units/error.h"
@@ -175,6 +176,13 @@ void require_one_placement(const JobFlags& flags) {
                     .value = flags.placements[1],
                     .problem = "is a second placement",
                     .allowed = "one; `placet compare` takes several"});
+}
+
+JobRequest with_shapes(JobRequest request) {
+  if (request.model && !request.model->starts_with("params=") && parse_count(*request.model)) {
+    request.model = "decoder=" + *request.model;
+  }
+  return request;
 }
 
 void require_shapes(const Job& job, std::string_view what) {

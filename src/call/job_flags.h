@@ -31,6 +31,10 @@ void require_one_placement(const JobFlags& flags);
 /// several placements the first is taken; compare goes through them itself.
 JobRequest request_of(const Catalog& catalog, const JobFlags& flags, AskedOf asked = AskedOf::all);
 
+/// The request with an ordinary decoder of that size where its model is a number alone ("7B"): for
+/// what depends on shapes. What was built is a note of the model.
+JobRequest with_shapes(JobRequest request);
+
 /// Refuses a model of which nothing but a count of parameters is known: `what` needs shapes.
 void require_shapes(const Job& job, std::string_view what);
 

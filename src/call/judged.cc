@@ -38,7 +38,7 @@ std::vector<Job> load_all(const Catalog& catalog, const std::vector<JobRequest>&
   std::int64_t samples = 1;
   bool differ = false;
   for (const JobRequest& request : requests) {
-    jobs.push_back(load_job(catalog, request));
+    jobs.push_back(load_job(catalog, request.cluster ? with_shapes(request) : request));
     const std::int64_t global = jobs.back().batch.global;
     differ = differ || global != jobs.front().batch.global;
     samples = checked_multiply(samples / std::gcd(samples, global), global, "samples");
@@ -100,7 +100,7 @@ Judged judged_of(const Catalog& catalog, const JobRequest& request, ShownClasses
 }
 
 PlayedStep played_step_of(const Catalog& catalog, const StepRequest& request) {
-  const auto job = std::make_shared<const Job>(load_job(catalog, request.job));
+  const auto job = std::make_shared<const Job>(load_job(catalog, with_shapes(request.job)));
   require_few_micro_batches(*job);
   if (!job->cluster) {
     fail_missing(request.job, "cluster",

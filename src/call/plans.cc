@@ -405,9 +405,10 @@ void require_few_samples(const Job& base) {
 
 }  // namespace
 
-PlannedJob planned_of(const Catalog& catalog, PlanRequest call, const JobRequest& said,
+PlannedJob planned_of(const Catalog& catalog, PlanRequest call, const JobRequest& asked,
                       const PlanWatch& watch) {
   const Clock::time_point start = Clock::now();
+  const JobRequest said = with_shapes(asked);
   check_call(call, said);
   Job base = load_unplaced_job(catalog, said);
   std::vector<std::string> noted;  // the job has the notes already

@@ -202,12 +202,24 @@ TEST(SimulateTest, NeedsACluster) {
 }
 
 TEST(SimulateTest, NeedsShapes) {
-  for (const std::string command : {"simulate 70B --placement dp=8:zero3", "plan 70B"}) {
+  for (const std::string command :
+       {"simulate params=70e9 --placement dp=8:zero3", "plan params=70e9"}) {
     const Result result = run(command + " --cluster h100-sxm:1 --seq 2048 --global-batch 64");
     EXPECT_EQ(result.status, 2) << command;
     EXPECT_TRUE(has(result.err, "is a bare count of parameters; expected a model with shapes"))
         << result.err;
   }
+}
+
+// A number alone is an ordinary decoder of that size where shapes are needed, and that is said.
+TEST(SimulateTest, ANumberAloneIsAnOrdinaryDecoder) {
+  for (const std::string command : {"simulate 7B --placement dp=8:zero3", "plan 7B"}) {
+    const Result result = run(command + " --cluster h100-sxm:1 --seq 2048 --global-batch 64");
+    EXPECT_EQ(result.status, 0) << command << result.err;
+    EXPECT_TRUE(has(result.out, "decoder=7B")) << result.out;
+  }
+  const Result plan = run("plan 7B --cluster h100-sxm:1 --seq 2048 --global-batch 64");
+  EXPECT_TRUE(has(plan.out, "an ordinary decoder of 6990073856 parameters")) << plan.out;
 }
 
 }  // namespace

@@ -157,12 +157,14 @@ Job reread(const Job& job, const std::string& text, const StrategyCatalog& strat
   return out;
 }
 
-/// The engine's own lists of schedules in the words of another catalogue.
+/// The engine's own lists of schedules and exchanges in the words of another catalogue.
 void translate_refusals(Profile& profile, const std::map<std::string, std::string>& new_name) {
   for (auto& refusal : profile.refusals) {
     for (When& when : refusal.when) {
-      for (std::string& name : when.schedule_beyond) {
-        if (const auto known = new_name.find(name); known != new_name.end()) name = known->second;
+      for (std::vector<std::string>* names : {&when.schedule_beyond, &when.exchange_beyond}) {
+        for (std::string& name : *names) {
+          if (const auto known = new_name.find(name); known != new_name.end()) name = known->second;
+        }
       }
     }
   }

@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(Tables, StepTimeTest,
                                          TimeBound{"llmfoundry_mpt.csv", 155, 0.045, 0.04},
                                          TimeBound{"nemo_24_07.csv", 24, 0.08, 0.05},
                                          TimeBound{"torchtitan.csv", 28, 0.08, 0.06},
-                                         TimeBound{"dgxc_benchmarking.csv", 72, 0.05, 0.03}));
+                                         TimeBound{"dgxc_benchmarking.csv", 72, 0.052, 0.03}));
 
 // Tables of which no figure was used: what they show is how far the theory carries.
 INSTANTIATE_TEST_SUITE_P(Held, StepTimeTest,
