@@ -51,7 +51,10 @@ function(placet_folder name)
   else()
     placet_precompile(${target} placet_units)
   endif()
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  if(NOT PLACET_WEB)  # a module of a page stands where it is put, and is smaller for knowing it
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  endif()
   target_include_directories(${target} PUBLIC
       "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>"
       "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/placet>")

@@ -12,12 +12,15 @@ const out = here('../dist/');
 // bugs, configurations of engines.
 const kLeftOut = /^(validation\/(?!errors\.json)|bugs\/|dialects\/|lint\/)/;
 
+/** JSON without the blanks between its parts; its numbers stay as they are written. */
+const withoutBlanks = (text) => text.replace(/"(?:[^"\\]|\\.)*"|\s+/g, (part) => (part.startsWith('"') ? part : ''));
+
 /** Paths below the data folder and their texts. */
 export function catalogueTexts() {
   const texts = {};
   for (const entry of readdirSync(data, { recursive: true, withFileTypes: true })) {
     const path = `${entry.parentPath ?? entry.path}/${entry.name}`.replaceAll('//', '/').slice(data.length);
-    if (entry.isFile() && entry.name.endsWith('.json') && !kLeftOut.test(path)) texts[path] = readFileSync(data + path, 'utf8');
+    if (entry.isFile() && entry.name.endsWith('.json') && !kLeftOut.test(path)) texts[path] = withoutBlanks(readFileSync(data + path, 'utf8'));
   }
   return Object.fromEntries(Object.entries(texts).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

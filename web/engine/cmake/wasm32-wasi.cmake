@@ -24,7 +24,7 @@ set(CMAKE_ASM_COMPILER "${wrappers}/cc")
 set(CMAKE_AR "${wrappers}/ar")
 set(CMAKE_RANLIB "${wrappers}/ranlib")
 
-set(machine "-target wasm32-wasi -mcpu=generic+exception_handling+bulk_memory -fno-sanitize=all")
+set(machine "-target wasm32-wasi -mcpu=generic+exception_handling+bulk_memory -fno-sanitize=all -fno-stack-protector")
 # libc++ is compiled from the package's sources with these settings (web/engine/runtime): the one that
 # it brings compiled knows no exceptions and no files. There is one thread; asking for another fails,
 # which callers expect.
