@@ -119,6 +119,14 @@ TEST(LintTest, LayersAndHeadsMustDivideAndCanBeIgnored) {
             std::vector<std::string>{});
 }
 
+// 3 + 4 + 4 + 3 = 14 layers on four stages, which 4 does not divide.
+TEST(LintTest, LayersOfAStatedLayoutNeedNotDivide) {
+  EXPECT_EQ(codes_of(imported("--num-layers 14\n--pipeline-model-parallel-size 4\n"
+                              "--pipeline-model-parallel-layout Et*3|t*4|t*4|t*3,L\n",
+                              SourceForm::arguments, {})),
+            std::vector<std::string>{});
+}
+
 // 48 - 11 - 13 = 24 are in no stage; 62 - 24 = 38 = 9 x 4 + 2 over the four in the middle.
 TEST(LintTest, LayersBetweenFirstAndLastStageMustHaveAPlace) {
   const auto found = [](const char* layers, const char* stages) {
