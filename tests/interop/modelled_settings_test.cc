@@ -72,7 +72,7 @@ TEST(ModelledSettingsTest, ZeroOneBesideStagesSumsWholeGradients) {
       "\"zero_optimization\": {\"stage\": 1, \"reduce_bucket_size\": 1260000000},\n"
       "\"train_micro_batch_size_per_gpu\": 4, \"gradient_accumulation_steps\": 32}\n";
   const Job job = job_of(read(text, SourceForm::yaml, {{"world-size", "96"}}));
-  EXPECT_EQ(job.engine_text, "gpt-neox@2026+zero1+reduce_bucket_size=1260000000");
+  EXPECT_EQ(job.engine_text, "megatron-deepspeed@2022+neox+zero1+reduce_bucket_size=1260000000");
   constexpr std::int64_t kHidden = 6144;
   constexpr std::int64_t kBlock =
       12 * kHidden * kHidden / 2 + 7 * kHidden / 2 + 2 * kHidden + 4 * kHidden;

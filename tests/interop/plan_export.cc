@@ -15,15 +15,21 @@ struct OwnDialect {
 };
 
 // Engines of which all plans are to be sayable.
-const std::vector<OwnDialect> kOwn = {
-    {"accelerate@1", "accelerate"},      {"accelerate@1", "axolotl"},
-    {"deepspeed@0.19.3", "deepspeed"},   {"gpt-neox@2026", "gpt-neox"},
-    {"gpt-neox@2026+zero1", "gpt-neox"}, {"hf-trainer@5", "axolotl"},
-    {"maxtext@2024", "maxtext"},         {"megatron-bridge@2026", "llamafactory"},
-    {"llm-foundry@2023", "llm-foundry"}, {"megatron-bridge@2026", "megatron-bridge"},
-    {"megatron@2026", "megatron"},       {"megatron@2026+fsdp", "megatron"},
-    {"megatron@2024", "nemo"},           {"nanotron@2026.04", "nanotron"},
-    {"torchtitan@2026.02", "torchtitan"}};
+const std::vector<OwnDialect> kOwn = {{"accelerate@1", "accelerate"},
+                                      {"accelerate@1", "axolotl"},
+                                      {"deepspeed@0.19.3", "deepspeed"},
+                                      {"megatron-deepspeed@2022+neox", "gpt-neox"},
+                                      {"megatron-deepspeed@2022+neox+zero1", "gpt-neox"},
+                                      {"hf-trainer@5", "axolotl"},
+                                      {"maxtext@2024", "maxtext"},
+                                      {"megatron-bridge@2026", "llamafactory"},
+                                      {"llm-foundry@2023", "llm-foundry"},
+                                      {"megatron-bridge@2026", "megatron-bridge"},
+                                      {"megatron@2026", "megatron"},
+                                      {"megatron@2026+fsdp", "megatron"},
+                                      {"megatron@2024", "nemo"},
+                                      {"nanotron@2026.04", "nanotron"},
+                                      {"torchtitan@2026.02", "torchtitan"}};
 
 void expect_sayable(const Catalog& catalog, const JobRequest& job, const char* dialect) {
   const Exported exported = export_job(catalog, job, dialect);
