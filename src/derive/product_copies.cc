@@ -8,32 +8,50 @@
 namespace placet {
 namespace {
 
-/// Inputs that products take in their own format: the first that takes one makes the copy, and
-/// after the last nobody needs it.
-void read_inputs(const Job& job, const UnitKind& kind, PreparedKind& out) {
-  const int values = static_cast<int>(kind.values.size());
-  std::vector<int> last(kind.values.size(), -1);
-  out.stored = values;
-  for (std::size_t o = 0; o < kind.operators.size(); ++o) {
-    PreparedOperator& op = out.operators[o];
-    op.narrow = keeps_narrow_inputs(job, kind, kind.operators[o]);
-    if (!op.narrow) continue;
-    const bool own = casts_inputs(job, kind, kind.operators[o]);
-    out.stored = 2 * values;
-    for (int v : kind.operators[o].inputs) {
-      const int root = out.values[at(v)].root;
-      if (last[at(root)] < 0) {
-        op.made.push_back(values + root);
-      } else if (own) {
-        ++out.values[at(root)].copies;
-      }
-      last[at(root)] = static_cast<int>(o);
+/// Copies of values, in order of the operators that take them.
+class CopyWalk {
+ public:
+  CopyWalk(const UnitKind& kind, PreparedKind& out)
+      : values_(static_cast<int>(kind.values.size())), out_(out), last_(kind.values.size(), -1) {}
+
+  /// Operator `o` takes one of `v`: the first makes it; each further one of those that cast, which
+  /// share none, makes its own.
+  void take(std::size_t o, int v, bool shares) {
+    const int root = out_.values[at(v)].root;
+    if (last_[at(root)] < 0) {
+      out_.operators[o].made.push_back(values_ + root);
+    } else if (!shares) {
+      ++out_.values[at(root)].copies;
+    }
+    last_[at(root)] = static_cast<int>(o);
+  }
+
+  /// After its last reader nobody needs a copy.
+  void leave() {
+    for (std::size_t v = 0; v < last_.size(); ++v) {
+      if (last_[v] < 0) continue;
+      out_.operators[at(last_[v])].dead_after.push_back(values_ + static_cast<int>(v));
     }
   }
-  for (std::size_t v = 0; v < last.size(); ++v) {
-    if (last[v] < 0) continue;
-    out.operators[at(last[v])].dead_after.push_back(values + static_cast<int>(v));
+
+ private:
+  int values_;
+  PreparedKind& out_;
+  std::vector<int> last_;  // by value: the last operator that takes a copy
+};
+
+/// Inputs that products take in their own format.
+void read_taken(const Job& job, const UnitKind& kind, PreparedKind& out) {
+  CopyWalk walk(kind, out);
+  out.stored = static_cast<int>(kind.values.size());
+  for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+    const Operator& op = kind.operators[o];
+    out.operators[o].narrow = keeps_narrow_inputs(job, kind, op);
+    if (!out.operators[o].narrow) continue;
+    out.stored = 2 * static_cast<int>(kind.values.size());
+    for (int v : op.inputs) walk.take(o, v, !casts_inputs(job, kind, op));
   }
+  walk.leave();
 }
 
 /// Weights that products cast: there from the product on.
@@ -51,7 +69,7 @@ void read_casts(const Job& job, const UnitKind& kind, PreparedKind& out) {
 }  // namespace
 
 void read_copies(const Job& job, const UnitKind& kind, PreparedKind& out) {
-  read_inputs(job, kind, out);
+  read_taken(job, kind, out);
   read_casts(job, kind, out);
 }
 

@@ -2,15 +2,21 @@
 
 namespace placet {
 
+namespace {
+
+void follow(Dtype parameters, std::vector<OptimizerState>& states) {
+  for (OptimizerState& state : states) {
+    const bool moment = state.extent == OptimizerState::Extent::element;
+    if (moment && state.dtype == Dtype::fp32) state.dtype = parameters;
+  }
+}
+
+}  // namespace
+
 void follow_parameters(const Precision& precision, Optimizer& optimizer) {
   if (precision.master) return;
-  for (std::vector<OptimizerState>* states : {&optimizer.states, &optimizer.other_states}) {
-    for (OptimizerState& state : *states) {
-      if (state.dtype == Dtype::fp32 && state.extent == OptimizerState::Extent::element) {
-        state.dtype = precision.parameters;
-      }
-    }
-  }
+  follow(precision.parameters, optimizer.states);
+  follow(precision.parameters, optimizer.other_states);
 }
 
 bool is_other(const Optimizer& optimizer, const Parameter& parameter) {
