@@ -1,6 +1,7 @@
 // Rules about dimensions of tensors: compute cuts need whole parts of them. The sharding of states
 // never does (it pads, or is uneven), but shards of whole rows may find fewer rows than devices.
 #include <algorithm>
+#include <limits>
 
 #include "derive/rule_parts.h"
 #include "placement/strategy.h"
@@ -88,6 +89,16 @@ struct Constraint {
   friend bool operator==(const Constraint&, const Constraint&) = default;
 };
 
+/// Above it no degree mends them all: there are more parts than of some length's elements.
+std::int64_t largest_mending(const std::vector<Constraint>& all) {
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (const Constraint& one : all) {
+    const bool may_repeat = one.index == Index::kv_head;  // each head on several devices
+    if (!may_repeat && one.length > 0) most = std::min(most, one.length / one.others);
+  }
+  return most;
+}
+
 /// The degree nearest to `degree` at which all lengths divide, the other axes as they are.
 std::int64_t nearest_degree(const Profile& profile, const std::vector<Constraint>& all,
                             std::int64_t degree) {
@@ -97,7 +108,9 @@ std::int64_t nearest_degree(const Profile& profile, const std::vector<Constraint
       return fits(profile, one.index, one.length, saturating_multiply(one.others, d));
     });
   };
+  const std::int64_t most = largest_mending(all);
   for (std::int64_t step = 0; step < kFarthest; ++step) {
+    if (step >= degree && degree + step > most) break;
     if (degree > step && mends(degree - step)) return degree - step;
     if (mends(degree + step)) return degree + step;
   }
