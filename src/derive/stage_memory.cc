@@ -186,6 +186,7 @@ class StageMemory {
     std::int64_t gradient = 0;          // bytes of gradients of one unit
     std::int64_t begin = 0;             // position in the chunk
     std::int64_t kept_before = 0;
+    std::int64_t passing_before = 0;
     std::int64_t waiting_before = 0;
     std::int64_t grown_before = 0;
     std::int64_t made_before = 0;
@@ -241,6 +242,7 @@ class StageMemory {
     made_ = 0;
     waiting_ = 0;
     std::int64_t kept = 0;
+    std::int64_t passing = 0;
     std::int64_t rebuilt = 0;  // by the units before, of those that are made again together
     for (std::size_t r = units.chunk_begin(active_); r < units.chunk_ends[active_]; ++r) {
       const UnitRun& run = units.runs[r];
@@ -253,11 +255,13 @@ class StageMemory {
                        .gradient = units_.states_of(run).bytes.device[2],
                        .begin = count_,
                        .kept_before = kept,
+                       .passing_before = passing,
                        .waiting_before = waiting_,
                        .grown_before = grown_,
                        .made_before = made_});
       count_ += run.count;
       kept += run.count * walk.kept;
+      passing += run.count * walk.passing;
       waiting_ += run.count * walk.waiting;
       if (run.together > 1) {
         rebuilt = run.inside ? rebuilt + run.count * units_.plain_walk_of(run).kept
@@ -341,6 +345,9 @@ class StageMemory {
     moment.instant = Instant::loss;
     moment.peak = walk.loss;
     if (walk.loss.total() > 0) consider(moment);
+    moment.activations += run.passing_before;
+    moment.peak = walk.loss_forward;
+    if (moment.peak.total() > 0) consider(moment);
   }
 
   /// The values' part of backward: the units behind have done it and wait.

@@ -24,6 +24,7 @@ class UnitWalk : private UnitView {
     out.kept_on_host = in_bytes(part_rounded_up(bytes(out.kept_whole), kept_off_device(*this)));
     out.kept = out.kept_whole - out.kept_on_host;
     out.kept_on_nvme = out.kept_on_host > 0 && keeps_on_nvme(*this);
+    out.passing = passing_casts();
     walk_forward(out);
     if (!plan.rebuilt.empty()) walk_again(out);
     walk_backward(out);
@@ -39,6 +40,17 @@ class UnitWalk : private UnitView {
   }
 
  private:
+  /// Casts of weights that backward makes again.
+  std::int64_t passing_casts() const {
+    std::int64_t bytes = 0;
+    for (std::size_t o = 0; o < kind.operators.size(); ++o) {
+      if (!prepared.operators[o].casts_weights) continue;
+      const std::size_t v = at(cast_of(kind, o));
+      bytes += plan.is_kept[v] ? 0 : sizes_[v];
+    }
+    return bytes;
+  }
+
   /// Whole copies of divided inputs that operator `op` computes with.
   std::int64_t gathered_inputs(const Operator& op) const {
     if (layout.cuts_both_sides) return whole_operands(op);
@@ -116,6 +128,14 @@ class UnitWalk : private UnitView {
     return bytes;
   }
 
+  /// The loss before it lets the logits go; all zero where it keeps them.
+  UnitPeak while_logits_live(const Operator& op, UnitPeak now) const {
+    const std::vector<LossStep>& steps = steps_of_loss(layout);
+    if (job.profile.fuses_output_and_loss || steps.empty()) return {};
+    now.loss = loss_workspace(steps, local.values[at(op.inputs.front())]).forward;
+    return now.loss == 0 ? UnitPeak{} : now;
+  }
+
   static void raise(UnitPeak& most, const UnitPeak& now) {
     if (now.total() > most.total()) most = now;
   }
@@ -158,6 +178,7 @@ class UnitWalk : private UnitView {
       const std::int64_t inside = made_inside(op);
       now.working += inside;
       raise(is_loss ? out.loss : out.forward, now);
+      if (is_loss) out.loss_forward = while_logits_live(op, now);
       now.working -= inside;
       for (int v : prepared.operators[o].dead_after) {
         if (!plan.is_kept[at(v)]) now.working -= sizes_[at(v)];
@@ -375,6 +396,7 @@ const std::vector<LossStep>& steps_of_loss(const Layout& layout) {
 LossWorkspace loss_workspace(const std::vector<LossStep>& steps, std::int64_t logits) {
   LossWorkspace out;
   for (const LossStep& step : steps) {
+    if (!step.appears && step.buffer == "logits") out.forward = out.peak;
     out.left += (step.appears ? 1 : -1) * step.bytes_per_logit * logits;
     out.peak = std::max(out.peak, out.left);
   }

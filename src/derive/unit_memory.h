@@ -33,8 +33,10 @@ struct UnitMemory {
   std::int64_t kept_whole = 0;  // the same before anything moved to the host
   std::int64_t kept_on_host = 0;
   bool kept_on_nvme = false;  // that part is on NVMe instead
+  std::int64_t passing = 0;   // casts of weights that stay to the end of the loss's forward
   UnitPeak forward;           // without the loss
   UnitPeak loss;              // all zero where there is none
+  UnitPeak loss_forward;      // of the loss, before it lets the logits go; zero where it keeps them
   UnitPeak backward;
   /// The same of a backward in two parts, if the schedule splits it: for values, with the gradients
   /// that stay for the second part counted as waiting; and for weights, all that is left waiting.
@@ -58,11 +60,13 @@ struct UnitMemory {
 /// Bytes of each value of a local unit where it is kept (by position in UnitKind::values).
 std::vector<std::int64_t> value_bytes(const Layout& layout, int unit, bool recomputed);
 
-/// Bytes of the values that the steps of a loss go through at most, and what is left of them when
-/// the gradient of the logits is made: {peak, left}. Case: +4 -4 +2 per logit: {4, 2} x logits.
+/// Bytes of the values that the steps of a loss go through at most, what is left of them when the
+/// gradient of the logits is made, and the most before the logits are let go, 0 where they are not:
+/// {peak, left, forward}. Case: +4 -4 +2 per logit: {4, 2, 0} x logits.
 struct LossWorkspace {
   std::int64_t peak = 0;
   std::int64_t left = 0;
+  std::int64_t forward = 0;
 };
 LossWorkspace loss_workspace(const std::vector<LossStep>& steps, std::int64_t logits);
 

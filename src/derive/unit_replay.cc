@@ -101,6 +101,10 @@ void UnitReplay::run_forward(const UnitFacts& unit, std::size_t o, UnitBuffers& 
 
 void UnitReplay::drop_after(const UnitFacts& unit, int v, UnitBuffers& buffers) {
   if (unit.plan->is_kept[at(v)]) return;
+  if (casting_operator(*unit.kind, v)) {
+    passing_.push_back(std::exchange(buffers.values[at(v)], 0));
+    return;
+  }
   if (!hands_over_late_ || !unit.prepared->values[at(v)].leaves_parallel) {
     release(buffers, v);
     return;
@@ -144,6 +148,7 @@ void UnitReplay::run_loss(const UnitFacts& unit, const Operator& op, UnitBuffers
       named[step.buffer] = pools_.main().allocate(step.bytes_per_logit * logits);
     } else if (step.buffer == "logits") {
       release(buffers, op.inputs.front());
+      release_all(passing_);
     } else {
       pools_.main().release(named[step.buffer]);
       named.erase(step.buffer);
@@ -168,6 +173,7 @@ void UnitReplay::release_values(UnitBuffers& buffers) {
 
 UnitReplay::Handle UnitReplay::backward(const UnitFacts& unit, UnitBuffers& buffers,
                                         Handle incoming, std::vector<Handle>& held) {
+  release_all(passing_);
   if (unit.sizes.empty()) return incoming;
   if (!unit.prepared->gradients.backward) {
     release_values(buffers);

@@ -93,6 +93,7 @@ class UnitReplay {
   /// What lives while the operator at hand runs: kept to be filled again without new memory.
   std::vector<Handle> borrowed_;
   std::vector<Handle> temporary_;
+  std::vector<Handle> passing_;        // casts of weights that the loss's forward still sees
   GradientShares shares_{0};           // of the unit whose backward runs
   std::vector<Handle> second_shares_;  // by value: of those that stand apart
 };
