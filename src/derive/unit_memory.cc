@@ -163,22 +163,30 @@ class UnitWalk : private UnitView {
     return bytes;
   }
 
+  /// An operator's moment in forward; the loss has its own.
+  void raise_forward(const Operator& op, const UnitPeak& now, UnitMemory& out) const {
+    if (op.kind != OpKind::loss) {
+      raise(out.forward, now);
+      return;
+    }
+    raise(out.loss, now);
+    out.loss_forward = while_logits_live(op, now);
+  }
+
   void walk_forward(UnitMemory& out) const {
     UnitPeak now;
     if (!kind.values.empty() && prepared.values[0].producer < 0) count_made(0, now);
     for (std::size_t o = 0; o < kind.operators.size(); ++o) {
       const Operator& op = kind.operators[o];
-      const bool is_loss = op.kind == OpKind::loss;
       raise_on_its_way(routed_.before_forward(kind, o), now, out.forward);
       for (int v : prepared.operators[o].made) count_made(v, now);
       now.kept += kept_internals(op);
       now.gathered = gathered_inputs(op);
-      now.loss = is_loss ? workspace(op) : 0;
+      now.loss = op.kind == OpKind::loss ? workspace(op) : 0;
       now.exchange = exchanged(op, Pass::forward);
       const std::int64_t inside = made_inside(op);
       now.working += inside;
-      raise(is_loss ? out.loss : out.forward, now);
-      if (is_loss) out.loss_forward = while_logits_live(op, now);
+      raise_forward(op, now, out);
       now.working -= inside;
       for (int v : prepared.operators[o].dead_after) {
         if (!plan.is_kept[at(v)]) now.working -= sizes_[at(v)];
