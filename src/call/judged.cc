@@ -38,7 +38,7 @@ std::vector<Job> load_all(const Catalog& catalog, const std::vector<JobRequest>&
   std::int64_t samples = 1;
   bool differ = false;
   for (const JobRequest& request : requests) {
-    jobs.push_back(load_job(catalog, request.cluster ? with_shapes(request) : request));
+    jobs.push_back(load_job(catalog, request));
     const std::int64_t global = jobs.back().batch.global;
     differ = differ || global != jobs.front().batch.global;
     samples = checked_multiply(samples / std::gcd(samples, global), global, "samples");

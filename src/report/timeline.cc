@@ -76,6 +76,9 @@ std::string heading_text(const Timeline& timeline, const TextStyle& style) {
   std::string text = inked(style, Ink::bold, "One step of " + judged.job->model.name) + "\n";
   text += "  " + judged.job->placement_text + " on " + judged.job->cluster->name + ", " +
           judged.job->engine_text + "\n";
+  for (const std::string& note : judged.job->model.notes) {
+    text += "  note: " + wrapped(style, note, 8) + "\n";
+  }
   text +=
       fmt::format("  {} per step, {:.0f} tokens/s, {:.0f} per device\n", human_seconds(time.step),
                   rate_of(time.tokens, time.step), rate_of(time.tokens, time.step) / devices);
