@@ -19,8 +19,11 @@ class BucketFiller {
     if (rule_.end == BucketEnd::after && filled_ >= size_) close();
   }
 
-  void add_reversed(const std::vector<std::int64_t>& tensors) {
-    for (const std::int64_t tensor : std::views::reverse(tensors)) add(tensor);
+  template <typename Lists>
+  void add_all(const Lists& lists) {
+    for (const BucketTensors& list : lists) {
+      for (std::int64_t u = 0; u < list.units; ++u) add_unit(list.bytes);
+    }
   }
 
   std::vector<BucketCount> take() {
@@ -29,6 +32,14 @@ class BucketFiller {
   }
 
  private:
+  void add_unit(const std::vector<std::int64_t>& tensors) {
+    if (rule_.from_first) {
+      for (const std::int64_t tensor : tensors) add(tensor);
+    } else {
+      for (const std::int64_t tensor : std::views::reverse(tensors)) add(tensor);
+    }
+  }
+
   void close() {
     const auto known = std::ranges::find(out_, filled_, &BucketCount::bytes);
     if (known != out_.end()) {
@@ -51,8 +62,10 @@ class BucketFiller {
 std::vector<BucketCount> fill_buckets(const std::vector<BucketTensors>& tensors,
                                       const BucketRule& rule) {
   BucketFiller filler(rule);
-  for (const BucketTensors& list : std::views::reverse(tensors)) {
-    for (std::int64_t u = 0; u < list.units; ++u) filler.add_reversed(list.bytes);
+  if (rule.from_first) {
+    filler.add_all(tensors);
+  } else {
+    filler.add_all(std::views::reverse(tensors));
   }
   return filler.take();
 }

@@ -80,7 +80,8 @@ class StageTraffic {
   /// Whether it matters in which order parameters stand in the model.
   bool fills_buckets() const {
     return profile_.gradient_grain == MessageGrain::bucket ||
-           profile_.update_grain == MessageGrain::bucket || profile_.replica_bucket_bytes > 0;
+           profile_.update_grain == MessageGrain::bucket || profile_.replica_bucket_bytes > 0 ||
+           layout_.plan.gathers.bucket_elements > 0;
   }
 
   void add_in_order() {
@@ -216,16 +217,35 @@ class StageTraffic {
     }
   }
 
+  /// An all-reduce of whole gradients, of which each device keeps a part, and what is divided
+  /// tensor by tensor.
+  bool has_no_shards(const UnitTerm& term) const {
+    if (term.term.collective == Collective::all_reduce && term.shard_of <= 1) return true;
+    const bool gathered =
+        is_gather_for_use(term.term) || term.term.collective == Collective::reduce_scatter;
+    return gathered && profile_.gathered_grain == ShardGrain::tensor;
+  }
+
   /// Pads a message of everything, or a bucket, so that its shards are equal.
   void pad(UnitTerm& term) const {
-    if (!term.sharded || profile_.grain != ShardGrain::everything) return;
+    if (!term.sharded || profile_.grain != ShardGrain::everything || has_no_shards(term)) return;
     const std::int64_t elements = in_bytes(term.term.payload) * 8 / bits_of(term.term.dtype);
     term.term.payload = bytes_of(padded_message(profile_, term, elements), term.term.dtype);
     term.term.sent = {};
   }
 
+  static bool is_gather_for_use(const CommunicationTerm& term) {
+    return term.state == State::parameters && term.phase != Phase::update;
+  }
+
   /// When a bucket of this term's is full; of size 0: never, everything is in one.
   BucketRule bucket_rule(const CommunicationTerm& term) const {
+    const std::int64_t gathered = layout_.plan.gathers.bucket_elements;
+    if (gathered > 0 && is_gather_for_use(term)) {
+      return {.size = in_bytes(bytes_of(gathered, term.dtype)),
+              .end = BucketEnd::after,
+              .from_first = term.phase == Phase::forward};
+    }
     BucketRule rule{.first = profile_.first_bucket_bytes, .end = profile_.bucket_ends};
     if (profile_.later_stages_use_one_bucket && !stage_.hosts_first) return rule;
     rule.size = profile_.bucket_bytes;

@@ -33,10 +33,12 @@ class GradientTraffic {
     }
     left = scatter(parameter, consumed & parameter.owned, consumed & ~parameter.owned,
                    {left, Phase::backward, true});
+    const bool each_time = out_.layout.plan.reductions.whole_each;
     if (to_owner != 0) {
       left = scatter(parameter, to_owner, rest, {left, Phase::reduce, false});
     } else {
-      ParameterMove last = reduction(Collective::all_reduce, Phase::reduce, false);
+      ParameterMove last =
+          reduction(Collective::all_reduce, each_time ? Phase::backward : Phase::reduce, each_time);
       const bool whole = each == 0 && consumed == 0;
       if (whole && out_.profile.replica_bucket_bytes > 0) last.grain = MessageGrain::bucket;
       add_last(last, rest, left);
@@ -95,6 +97,7 @@ class GradientTraffic {
     ParameterMove shared =
         reduction(Collective::all_reduce, each ? Phase::backward : Phase::reduce, each);
     shared.what = "gradients of uncut tensors";
+    if (out_.profile.shared_gradients_as_computed) shared.dtype = out_.job.precision.compute;
     shared.grain = out_.profile.shared_gradient_grain;
     out_.add(shared, axes, elements);
   }

@@ -21,6 +21,7 @@ std::int64_t padded(std::int64_t elements, std::int64_t multiple) {
 std::int64_t padded_elements(const Profile& profile, const LocalParameter& parameter,
                              std::int64_t degree) {
   const bool gathered = (parameter.rests_in_part | parameter.persistent) != 0;
+  const std::int64_t pad = gathered && profile.gathered_grain ? 1 : profile.pad_elements;
   switch (gathered ? profile.gathered_grain.value_or(profile.grain) : profile.grain) {
     case ShardGrain::element:
       return parameter.elements;
@@ -28,8 +29,7 @@ std::int64_t padded_elements(const Profile& profile, const LocalParameter& param
     case ShardGrain::everything:
       return padded(parameter.elements, profile.align_elements);
     case ShardGrain::tensor:
-      return padded(parameter.elements,
-                    std::lcm(degree * profile.pad_elements, profile.pad_total_elements));
+      return padded(parameter.elements, std::lcm(degree * pad, profile.pad_total_elements));
     case ShardGrain::row:
       return checked_multiply(padded(parameter.rows, degree),
                               parameter.elements / std::max<std::int64_t>(1, parameter.rows),

@@ -45,7 +45,7 @@ class UseTraffic {
     ParameterMove move{.what = "gathered parameters",
                        .dtype = gather_dtype(declared),
                        .phase = Phase::forward,
-                       .grain = out_.profile.gather_grain,
+                       .grain = grain(),
                        .sharded = true,
                        .constants = &declared.constants};
     const AxisMask once = axes & parameter.kept_step;
@@ -59,6 +59,11 @@ class UseTraffic {
   }
 
  private:
+  MessageGrain grain() const {
+    const bool together = out_.layout.plan.gathers.bucket_elements > 0;
+    return together ? MessageGrain::bucket : out_.profile.gather_grain;
+  }
+
   /// The part of what a parameter is made from for use, its own bytes or the master's, that is in
   /// host memory.
   static Rational used_from_host(const LocalParameter& parameter) {

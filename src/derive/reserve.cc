@@ -242,7 +242,9 @@ class Replay {
       gather(chunk[i]);
       if (i == 0 && layout_.plan.gathers.joins_ends) gather(chunk.back());
       stream = replay_.forward(unit, buffers[i], stream);
-      const bool last = i + 1 == chunk.size() && layout_.plan.gathers.head != Keep::none;
+      const GatherTerms& gathers = layout_.plan.gathers;
+      const bool last =
+          gathers.all != Keep::none || (i + 1 == chunk.size() && gathers.head != Keep::none);
       if (unit.memory.keep == Keep::none && !last && !stays_joined(unit)) drop_gathered(chunk[i]);
     }
     leaving_[{work.chunk, work.micro_batch}] = stream;

@@ -23,7 +23,7 @@ class UpdateTraffic {
       const ParameterMove gather{.what = "updated parameters",
                                  .dtype = updated_format(parameter),
                                  .phase = Phase::update,
-                                 .grain = out_.profile.update_grain,
+                                 .grain = grain(parameter),
                                  .sharded = true};
       // Axes along which parameters rest divided anyway keep their part: only the rest is gathered.
       out_.add(
@@ -38,6 +38,11 @@ class UpdateTraffic {
   }
 
  private:
+  /// What would rest in part, but is small and stays whole, is gathered as for use.
+  MessageGrain grain(const LocalParameter& parameter) const {
+    return parameter.persistent != 0 ? out_.profile.gather_grain : out_.profile.update_grain;
+  }
+
   /// Matrices that rest in the format of products, with one scale a tensor, are gathered in it;
   /// those with scales of blocks need both their sets of numbers and are made after the gather.
   Dtype updated_format(const LocalParameter& parameter) const {

@@ -23,6 +23,7 @@ void hold_over_pipeline(const Profile& profile, const StepShape& shape, StepPlan
 
 void sum_replicas_each(const Profile& profile, const StepShape&, StepPlan& plan) {
   plan.reductions.replicas_each = profile.replicas_follow_scatter;
+  plan.reductions.whole_each = profile.replicas_each_micro_batch;
 }
 
 }  // namespace placet

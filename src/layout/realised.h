@@ -35,8 +35,15 @@ void put_off_reductions(const Profile& profile, const StepShape& shape, StepPlan
 /// micro-batches: a unit is gathered once, not eight times, and its gradient scattered once.
 void hold_over_pipeline(const Profile& profile, const StepShape& shape, StepPlan& plan);
 
-/// reductions.replicas_each. Case: rep=2:ddp dp=2:zero2 with two micro-batches: after each scatter
-/// over dp the parts are summed over rep, twice a step in place of once at its end.
+/// gathers.all, head, last_block, bucket_elements. What is used again soon stays: a unit between
+/// whose uses in forward and backward at most reuse_elements are used, those of the units behind it
+/// twice. Of a model of which that holds in part, the head and the last block are looked at alone.
+/// Case: dp=2:zero3, a block of 30 elements and a head of 20. Within 100 both stay; within 60 the
+/// head does, and the block, as 2 x 20 lie between; within 30 the head alone.
+void keep_what_is_used_soon(const Job& job, StepPlan& plan);
+
+/// reductions.replicas_each, whole_each. Case: rep=2:ddp dp=2:zero2 with two micro-batches: after
+/// each scatter over dp the parts are summed over rep, twice a step in place of once at its end.
 void sum_replicas_each(const Profile& profile, const StepShape& shape, StepPlan& plan);
 
 }  // namespace placet

@@ -29,6 +29,7 @@ StepPlan plain_plan(const Placement& placement, const Precision& precision) {
 StepPlan realised_plan(const Job& job, const StepShape& shape) {
   StepPlan plan = plain_plan(job.placement, job.precision);
   for (const Pass pass : kPasses) pass(job.profile, shape, plan);
+  keep_what_is_used_soon(job, plan);
   return plan;
 }
 

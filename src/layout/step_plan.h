@@ -19,7 +19,10 @@ struct GatherTerms {
   bool once_a_step = false;           // gathered before the first micro-batch, freed after the last
   std::optional<std::int64_t> ahead;  // units gathered before their turn; none: not said, no unit
   bool joins_ends = false;  // embedding and head are one unit, from its first to its last use
-  Keep head = Keep::none;   // at least so long, whatever the placement says
+  std::int64_t bucket_elements = 0;  // tensors that follow each other are gathered together until
+                                     // there are so many; 0: by the engine's grain
+  Keep all = Keep::none;             // at least so long, whatever the placement says
+  Keep head = Keep::none;
   Keep last_block = Keep::none;
 
   friend bool operator==(const GatherTerms&, const GatherTerms&) = default;
@@ -29,6 +32,7 @@ struct GatherTerms {
 struct ReductionTerms {
   bool once_a_step = false;  // after the last micro-batch, although the placement scatters earlier
   bool replicas_each = false;  // where some axes scatter in each micro-batch, all others sum then
+  bool whole_each = false;     // what no axis scatters is summed in each micro-batch too
   Dtype messages = Dtype::fp32;
   Dtype waits_in = Dtype::fp32;  // what gradients that stay whole for once_a_step are added up in
 
@@ -55,13 +59,14 @@ inline bool is_end(UnitRole role) { return role == UnitRole::embedding || role =
 
 /// Whether backward finds the unit's parameters whole as forward left them.
 inline bool stays_to_backward(const GatherTerms& gathers, UnitRole role) {
-  return (role == UnitRole::head && gathers.head != Keep::none) ||
+  return gathers.all != Keep::none || (role == UnitRole::head && gathers.head != Keep::none) ||
          (gathers.joins_ends && is_end(role));
 }
 
 /// For how long a unit stays whole that its placement keeps for `placed`.
 inline Keep kept_whole(const GatherTerms& gathers, UnitRole role, bool last_block, Keep placed) {
   if (gathers.joins_ends && is_end(role)) return Keep::step;
+  placed = std::max(placed, gathers.all);
   if (role == UnitRole::head) placed = std::max(placed, gathers.head);
   return last_block ? std::max(placed, gathers.last_block) : placed;
 }

@@ -183,6 +183,7 @@ void change_gathers(const GatherTerms& gathers, UnitRole role, bool small, bool 
   if (small) plan.rests.clear();
   const bool gathered = !plan.rests.empty() || plan.materialized;
   if (!gathered) plan.keep = Keep::none;
+  if (backward) plan.keep = std::max(plan.keep, gathers.all);
   if (role == UnitRole::head && backward) plan.keep = std::max(plan.keep, gathers.head);
   if (gathers.once_a_step && gathered) plan.keep = Keep::step;
 }
@@ -273,7 +274,8 @@ void share_families(Lowering& in, const std::vector<UnitParameters>& before, Par
     plan.source = own.source;
     plan.pieces = own.pieces;
     plan.owner = static_cast<int>(unit - in.job.model.units.begin());
-    if (in.step.gathers.head != Keep::none) plan.keep = std::max(plan.keep, own.keep);
+    const bool stays = std::max(in.step.gathers.all, in.step.gathers.head) != Keep::none;
+    if (stays) plan.keep = std::max(plan.keep, own.keep);
     plan.shared_in_flight = is_shared_in_flight(in, plan.keep);
     if (plan.whole != plan.rest && plan.keep != Keep::step) {
       // Gathered for this use, while the owner may still keep its own copy.

@@ -75,11 +75,13 @@ struct Profile {
   /// other axes, rather than what the scatter leaves.
   MessageGrain shared_gradient_grain = MessageGrain::unit;
   bool shared_gradients_whole = false;
+  bool shared_gradients_as_computed = false;  // in the format of computation, not of reductions
   bool defers_scatter = false;  // divided gradients are reduced once, after the last micro-batch
   /// Gradients that stay whole until then are added up in the format that is reduced, not in that
   /// of the gradients that rest.
   bool defers_as_reduced = false;
-  bool replicas_follow_scatter = false;  // axes of R are reduced whenever others are scattered
+  bool replicas_follow_scatter = false;    // axes of R are reduced whenever others are scattered
+  bool replicas_each_micro_batch = false;  // gradients that rest whole are reduced each time
   GradientHold gradient_hold = GradientHold::op;
   /// Parts of gradients that reductions leave, and updated parts before they are gathered, are
   /// buffers of their own beside the whole; else they are places inside it.
@@ -95,6 +97,12 @@ struct Profile {
   std::int64_t persistent_elements = 0;  // tensors of fewer elements stay gathered
   bool joins_ends = false;    // embedding and head are one unit, gathered from first to last use
   std::int64_t prefetch = 0;  // units gathered ahead
+  /// A unit stays gathered to its backward if so few elements are used in between; 0: none does.
+  std::int64_t reuse_elements = 0;
+  /// Where the whole model has at most `live_elements`, gathers for use put tensors together until
+  /// a message has so many elements; 0: they do not.
+  std::int64_t gather_bucket_elements = 0;
+  std::int64_t live_elements = 0;
   bool last_block_stays_gathered = false;  // the model's last block is gathered once
   bool last_unit_stays_gathered =
       false;  // the head's unit is not freed between forward and backward

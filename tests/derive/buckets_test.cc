@@ -16,6 +16,13 @@ TEST(BucketTest, EndsBeforeOrAfterTheTensorThatFillsIt) {
             (Buckets{{4, 1}, {7, 1}, {5, 1}}));
 }
 
+// As forward takes them: 5 + 7, then 4.
+TEST(BucketTest, MayBeFilledFromTheFirst) {
+  const std::vector<BucketTensors> tensors = {{.bytes = {5, 7}}, {.bytes = {4}}};
+  EXPECT_EQ(fill_buckets(tensors, {.size = 8, .end = BucketEnd::after, .from_first = true}),
+            (Buckets{{12, 1}, {4, 1}}));
+}
+
 // A tensor of 20 bytes is never torn. before: what is in the bucket goes first.
 TEST(BucketTest, ALargeTensorIsNotTorn) {
   const std::vector<BucketTensors> tensors = {{.bytes = {20, 3}}};

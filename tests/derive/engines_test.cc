@@ -71,10 +71,26 @@ TEST(DeepSpeed, StageTwoAllReducesInEveryMicroBatch) {
                    "update all_gather bf16 dp " + bytes + "x1 updated parameters"}));
 }
 
+/// Stage 3 as in models of billions of elements: what is gathered is freed after its use.
+constexpr const char* kFreeing =
+    "deepspeed@0.19.2+stage3_max_reuse_distance=0+stage3_max_live_parameters=0";
+
+// The whole model is used again within 10^9 elements: it is gathered once in a micro-batch, and, as
+// no more are gathered ahead than 10^9 either, in messages of 5 x 10^7. Of 9 x 10^8 elements the
+// last block alone is looked at.
+TEST(DeepSpeed, StageThreeKeepsWhatIsSoonUsedAgain) {
+  const Job job = engine_job("deepspeed@0.19.2", bare_model(800'000, 4), "dp=4:zero3", 1, 4);
+  EXPECT_EQ(states(job)[0], "forward all_gather bf16 dp 1600000x1 gathered parameters");
+  EXPECT_EQ(states(job)[1], "backward reduce_scatter bf16 dp 1600000x1 gradients");
+  const Job large = engine_job("deepspeed@0.19.2", bare_model(900'000'000, 9), "dp=4:zero3", 1, 4);
+  EXPECT_EQ(states(large)[0], "forward all_gather bf16 dp 200000000x9 gathered parameters");
+  EXPECT_EQ(states(large)[1], "backward all_gather bf16 dp 200000000x8 gathered parameters");
+}
+
 // Matrices gathered twice and all gradients scattered once per micro-batch; the norms, which stay
 // gathered, once after the update.
 TEST(DeepSpeed, StageThreeGathersTwiceAndScattersInEveryMicroBatch) {
-  const Job job = large_job("dp=4:zero3", 4);
+  const Job job = engine_job(kFreeing, large_model(), "dp=4:zero3", 8, 16);
   EXPECT_EQ(payload(job, "gathered parameters"), 2 * 4 * 2 * kMatrices);
   EXPECT_EQ(payload(job, "gradients"), 4 * 2 * kAll);
   EXPECT_EQ(payload(job, "updated parameters"), 2 * kNorms);
@@ -101,7 +117,7 @@ TEST(DeepSpeed, FlatGroupsArePadded) {
 }
 
 TEST(DeepSpeed, SecondaryPartitionsGatherInsideTheirGroup) {
-  const Job job = engine_job("deepspeed@0.19.2", bare_model(800'000, 1), "o=2:hpz i=2:zero3", 1, 4);
+  const Job job = engine_job(kFreeing, bare_model(800'000, 1), "o=2:hpz i=2:zero3", 1, 4);
   EXPECT_EQ(states(job)[0], "forward all_gather bf16 o*i 1600000x1 gathered parameters");
   EXPECT_EQ(states(job)[1], "backward all_gather bf16 i 1600000x1 gathered parameters");
 }
@@ -122,7 +138,7 @@ Job quantised_job(const std::string& engine, const std::string& placement, std::
 // - gradients in int4, 131072 bytes and 512 constants on a host, an eighth of both across hosts.
 TEST(DeepSpeed, QuantisedWeightsAndGradients) {
   const std::string placement = "o=2:hpz i=8:zero3";
-  const Lines weights = states(quantised_job("deepspeed@0.19.2+qwz", placement, 16));
+  const Lines weights = states(quantised_job(std::string(kFreeing) + "+qwz", placement, 16));
   const std::string gathered = " gathered parameters";
   const std::string constants = " constants of gathered parameters";
   EXPECT_EQ(count_of(weights, "forward all_gather int8 o*i 262144x8" + gathered), 1);
@@ -168,7 +184,7 @@ TEST(DeepSpeed, QuantisedGradientsFallBack) {
 
 TEST(DeepSpeed, MicsReducesInsideThenAcrossAtTheBoundary) {
   const Job job =
-      engine_job("deepspeed@0.19.2", bare_model(800'000, 1), "rep=2:mics-replica s=2:mics", 1, 16);
+      engine_job(kFreeing, bare_model(800'000, 1), "rep=2:mics-replica s=2:mics", 1, 16);
   EXPECT_EQ(states(job)[2], "backward reduce_scatter bf16 s 1600000x4 gradients");
   EXPECT_EQ(states(job)[3], "reduce all_reduce bf16 rep 800000x1 gradients");
 }
@@ -460,6 +476,7 @@ TEST(Engines, GradientAndParameterMessagesSideBySide) {
     job.profile.pad_total_elements = 1;
     job.profile.pad_elements = 1;
     job.profile.persistent_elements = 0;
+    job.profile.reuse_elements = 0;
     return std::pair(payload(job, "gradients"),
                      payload(job, "gathered parameters") + payload(job, "updated parameters"));
   };

@@ -89,10 +89,55 @@ TEST(RealisedPlan, HoldsParametersOverAPipeline) {
   EXPECT_EQ(plan_with(held, kStages), expected);
 }
 
+/// A model of an embedding and a head of 20 elements each, and two blocks of 30.
+Model small_model() {
+  Model model;
+  const auto kind = [&](UnitRole role, std::int64_t elements) {
+    UnitKind& made = model.kinds.emplace_back();
+    made.role = role;
+    made.parameters.emplace_back().dims.push_back({.size = elements});
+  };
+  kind(UnitRole::embedding, 20);
+  kind(UnitRole::block, 30);
+  kind(UnitRole::head, 20);
+  for (const int k : {0, 1, 1, 2}) model.units.push_back({.kind = k});
+  return model;
+}
+
+GatherTerms gathers_within(std::int64_t reuse, std::int64_t live) {
+  Job job;
+  job.model = small_model();
+  job.profile.reuse_elements = reuse;
+  job.profile.gather_bucket_elements = 7;
+  job.profile.live_elements = live;
+  return realised_plan(job, kAlone).gathers;
+}
+
+// Behind the last block's beginning lie 50 elements, behind the model's 100, each used twice.
+TEST(RealisedPlan, KeepsWhatIsUsedSoon) {
+  EXPECT_EQ(gathers_within(0, 0), plain().gathers);
+  GatherTerms expected = plain().gathers;
+  expected.head = Keep::backward;
+  EXPECT_EQ(gathers_within(98, 99), expected);
+  expected.last_block = Keep::backward;
+  EXPECT_EQ(gathers_within(100, 99), expected);
+  EXPECT_EQ(gathers_within(198, 99), expected);
+  expected.all = Keep::backward;
+  EXPECT_EQ(gathers_within(200, 99), expected);
+  expected.bucket_elements = 7;
+  EXPECT_EQ(gathers_within(200, 100), expected);
+}
+
 TEST(RealisedPlan, SumsReplicasWithEachScatter) {
   StepPlan expected = plain();
   expected.reductions.replicas_each = true;
   EXPECT_EQ(plan_with([](Profile& p) { p.replicas_follow_scatter = true; }, kAlone), expected);
+}
+
+TEST(RealisedPlan, SumsWholeGradientsInEachMicroBatch) {
+  StepPlan expected = plain();
+  expected.reductions.whole_each = true;
+  EXPECT_EQ(plan_with([](Profile& p) { p.replicas_each_micro_batch = true; }, kTwice), expected);
 }
 
 }  // namespace

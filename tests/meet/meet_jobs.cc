@@ -176,7 +176,9 @@ bool keeps_for_chunks(const Job& job) {
   const auto stages = [](const AxisPlacement& axis) {
     return axis.how.cut == Cut::layer && axis.degree > 1;
   };
-  const bool engine = job.profile.last_unit_stays_gathered || job.profile.last_block_stays_gathered;
+  const Profile& profile = job.profile;
+  const bool engine = profile.last_unit_stays_gathered || profile.last_block_stays_gathered ||
+                      profile.reuse_elements > 0;
   return (engine || std::ranges::any_of(job.placement.axes, keeps)) &&
          std::ranges::any_of(job.placement.axes, stages);
 }

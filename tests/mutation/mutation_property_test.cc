@@ -78,14 +78,14 @@ TEST(Mutants, TheSamePartUnderAnotherNameIsTheSame) {
   EXPECT_TRUE(other.broken);
 }
 
-TEST(Mutants, AreToldApartByBothJudges) {
+class MutantsOf : public ::testing::TestWithParam<CatalogueJob> {};
+
+// Some of each program's, drawn by a seed; all of them are in the slow tests.
+TEST_P(MutantsOf, AreToldApartByBothJudges) {
+  constexpr std::size_t kSome = 150;
+  const CatalogueJob& job = GetParam();
   Bench bench;
-  std::uint32_t seed = 1;
-  for (const CatalogueJob& job : {CatalogueJob{"gpt2", "dp=2:zero1 tp=2:tp+sp"},
-                                  CatalogueJob{"llama-3.1-8b", "pp=2:1f1b dp=2:zero3"},
-                                  CatalogueJob{"gpt2", "pp=2:zb-h1 dp=2:zero1"}}) {
-    bench.run(job.model + " " + job.placement, lower_small(load(job)), seed++, 1);
-  }
+  bench.run(job.model + " " + job.placement, lower_small(load(job)), 1, 1, kSome);
   std::printf("%s", bench.table().c_str());
   for (const std::string& text : bench.astray()) std::printf("astray: %s\n", text.c_str());
   // At least 95 % of the first findings stand at the change or at what touches its buffers.
@@ -94,6 +94,12 @@ TEST(Mutants, AreToldApartByBothJudges) {
   for (const std::string& text : bench.alarms()) ADD_FAILURE() << "false alarm: " << text;
   for (const std::string& text : bench.disguised()) ADD_FAILURE() << "under other names: " << text;
 }
+
+INSTANTIATE_TEST_SUITE_P(SomePrograms, MutantsOf,
+                         ::testing::Values(CatalogueJob{"gpt2", "dp=2:zero1 tp=2:tp+sp"},
+                                           CatalogueJob{"llama-3.1-8b", "pp=2:1f1b dp=2:zero3"},
+                                           CatalogueJob{"gpt2", "pp=2:zb-h1 dp=2:zero1"}),
+                         [](const auto& of) { return "job_" + std::to_string(of.index); });
 
 // Of a pipeline with twelve micro-batches, most of which are rounds of loops.
 TEST(Mutants, OfLoopsAreToldApartByBothJudges) {

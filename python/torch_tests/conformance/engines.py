@@ -248,6 +248,8 @@ def train(case, folder):
 
             model, optimizer = Accelerator(cpu=True).prepare(model, optimizer)
         micro = case.get("micro_batches", 1)
+        if case.get("deepspeed") is not None:
+            return train_deepspeed(model, optimizer, case, mesh, folder)
 
         def step():
             for at in range(micro):
@@ -263,6 +265,28 @@ def train(case, folder):
             optimizer.zero_grad()
     rest = recorder.steps[-1]["rest_bytes"]
     rest["gradients"] = max(rest["gradients"], *waiting)
+    recorder.save(os.path.join(folder, "record.json"))
+
+
+def train_deepspeed(model, optimizer, case, mesh, folder):
+    """Its engine steps by itself: gradients are reduced and parameters updated in the call that
+    ends a step."""
+    import deepspeed
+
+    deepspeed.init_distributed("gloo", verbose=False)
+    micro = case.get("micro_batches", 1)
+    config = {
+        "train_micro_batch_size_per_gpu": BATCH,
+        "gradient_accumulation_steps": micro,
+        "zero_force_ds_cpu_optimizer": False,
+        **case["deepspeed"],
+    }
+    engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=config)
+    with Recorder() as recorder:
+        for _ in range(STEPS * micro):
+            words = samples(case, mesh)
+            engine.backward(loss_of(engine(words[:, :-1].contiguous()), words[:, 1:].contiguous()))
+            engine.step()
     recorder.save(os.path.join(folder, "record.json"))
 
 
@@ -311,6 +335,8 @@ def rank_of(case, folder, rank, port):
     world = str(case["world"])
     os.environ.update(RANK=str(rank), WORLD_SIZE=world, LOCAL_RANK=str(rank))
     os.environ.update(LOCAL_WORLD_SIZE=world, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    os.environ.update(DS_ACCELERATOR="cpu", LOCAL_SIZE=world)
+    os.dup2(2, 1)  # what engines print is no answer
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     status = 1

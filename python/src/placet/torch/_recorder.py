@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from . import _deepspeed
 from ._messages import Message
 from ._watch import Watch
 
@@ -34,15 +35,18 @@ def _local(tensor: Tensor) -> Tensor:
 
 
 def _bytes(tensors: Iterable[Any]) -> int:
-    """Bytes of the tensors, each part of memory once."""
-    seen: dict[tuple[int, int], int] = {}
+    """Bytes of the tensors, each part of memory once: those that share memory have no more than
+    there is of it."""
+    parts: dict[tuple[int, int], dict[int, int]] = {}
     for one in tensors:
         if isinstance(one, Tensor):
             own = _local(one)
-            size = own.numel() * own.element_size()
-            if size:
-                seen[(own.untyped_storage().data_ptr(), own.storage_offset())] = size
-    return sum(seen.values())
+            memory = own.untyped_storage()
+            if own.numel():
+                views = parts.setdefault((memory.data_ptr(), memory.nbytes()), {})
+                size = own.numel() * own.element_size()
+                views[own.storage_offset()] = max(size, views.get(own.storage_offset(), 0))
+    return sum(min(there, sum(views.values())) for (_, there), views in parts.items())
 
 
 class Recorder(Watch):
@@ -70,6 +74,8 @@ class Recorder(Watch):
 
         self._depth = 0
         self._stepping: list[Any] = []
+        self._updated: list[Any] = []  # what inner optimizers hold while they step
+        self._gradients = 0
         self._hooks = [
             register_optimizer_step_pre_hook(self._begin_update),
             register_optimizer_step_post_hook(self._end_update),
@@ -81,6 +87,14 @@ class Recorder(Watch):
             stages is not None
         ):  # reduces gradients after the last micro-batch, outside of all passes
             self._count_as_backward(stages._PipelineStageBase, "perform_reduce_grad")
+        if (engine := _deepspeed.engine_class()) is not None:
+            self._count_as_backward(engine, "backward")
+            self._undo += [
+                _deepspeed.around(engine, "allreduce_gradients", before=self._note_gradients),
+                _deepspeed.around(
+                    engine, "_take_model_step", before=self._begin_engine, after=self._end_engine
+                ),
+            ]
         super().__enter__()
         return self
 
@@ -116,17 +130,46 @@ class Recorder(Watch):
         self._depth += 1
         self.phase = "update"
         self._stepping = [*self._stepping, optimizer] if self._depth > 1 else [optimizer]
+        self._updated += [p for group in optimizer.param_groups for p in group["params"]]
 
     def _end_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._depth -= 1
         if self._depth:
             return
-        self.phase = "forward"
-        for message in self._messages[self._since :]:
-            message["phase"] = "update"  # what lies between backward and update, such as clipping
-        self._since = 0
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        states = [
+        self._updated = []
+        self._end_step(
+            {
+                "parameters": _bytes(parameters),
+                "gradients": _bytes(p.grad for p in parameters),
+                "optimizer": _bytes(self._states()),
+            }
+        )
+
+    def _begin_engine(self, engine: Any) -> None:
+        self._note_gradients(engine)  # the update lets go of them
+        self._depth += 1
+        self.phase = "update"
+        self._stepping = []
+
+    def _end_engine(self, engine: Any) -> None:
+        self._depth -= 1
+        masters = _deepspeed.masters_of(engine, self._updated)
+        self._updated = []
+        self._end_step(
+            {
+                "parameters": _bytes(_deepspeed.parameters_of(engine)),
+                "gradients": self._gradients,
+                "optimizer": _bytes([*self._states(), *masters]),
+            }
+        )
+        self._gradients = 0
+
+    def _note_gradients(self, engine: Any) -> None:
+        self._gradients = max(self._gradients, _bytes(_deepspeed.gradients_of(engine)))
+
+    def _states(self) -> list[Tensor]:
+        return [
             one
             for inner in self._stepping
             for state in inner.state.values()
@@ -134,16 +177,13 @@ class Recorder(Watch):
             for one in state.values()
             if isinstance(one, Tensor) and one.dim()
         ]
-        self.steps.append(
-            {
-                "messages": self._messages,
-                "rest_bytes": {
-                    "parameters": _bytes(parameters),
-                    "gradients": _bytes(p.grad for p in parameters),
-                    "optimizer": _bytes(states),
-                },
-            }
-        )
+
+    def _end_step(self, rest: dict[str, int]) -> None:
+        self.phase = "forward"
+        for message in self._messages[self._since :]:
+            message["phase"] = "update"  # what lies between backward and update, such as clipping
+        self._since = 0
+        self.steps.append({"messages": self._messages, "rest_bytes": rest})
         self._messages = []
 
     def message(self, message: Message, op: Any, args: Any, kwargs: Any) -> Any:
