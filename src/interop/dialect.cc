@@ -282,6 +282,15 @@ namespace {
 
 constexpr int kMostLike = 8;
 
+// The newest version of a name without one; any other name as it is.
+std::string newest_of(const Catalog& catalog, const std::string& name) {
+  std::string found = name;
+  for (const std::string& candidate : names_in(catalog, "dialects")) {
+    if (candidate.starts_with(name + "@")) found = candidate;
+  }
+  return found;
+}
+
 Dialect read_dialect(const Catalog& catalog, const std::string& name, const std::string& where,
                      int depth) {
   const Document document = open_document(file_of(catalog, "dialects", "dialect", name, where));
@@ -321,7 +330,7 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
 }  // namespace
 
 Dialect load_dialect(const Catalog& catalog, const std::string& name, const std::string& where) {
-  return read_dialect(catalog, name, where, 0);
+  return read_dialect(catalog, newest_of(catalog, name), where, 0);
 }
 
 SharedDialect shared_dialect(const Catalog& catalog, const std::string& name,

@@ -124,7 +124,8 @@ const KeyMeaning* meaning_of(const Dialect& dialect, const std::string& path);
 /// Whether a word is one that the dialect reads: of a key, derived, of a condition or a degree.
 bool speaks_of(const Dialect& dialect, const std::string& word);
 
-/// The dialect named. Throws InputError that speaks of `where`, or of the file and key path.
+/// The dialect named; without a version the newest. Throws InputError that speaks of `where`, or of
+/// the file and key path.
 Dialect load_dialect(const Catalog& catalog, const std::string& name, const std::string& where);
 
 /// A dialect that is read once in a process.

@@ -240,6 +240,13 @@ TEST(LintTest, WordSaidTwiceShowsBothPlaces) {
             "'--seq-length' is 2048 here, and '--seq-length' is 1024 at f:1; this one is taken");
 }
 
+TEST(ImportTest, NameWithoutVersionIsTheNewest) {
+  const Catalog catalog = find_catalog();
+  EXPECT_EQ(load_dialect(catalog, "torchtitan", "dialect").name, "torchtitan@2026.02");
+  EXPECT_EQ(load_dialect(catalog, "torchtitan@2024.11", "dialect").name, "torchtitan@2024.11");
+  EXPECT_THROW(load_dialect(catalog, "torch", "dialect"), InputError);
+}
+
 TEST(ImportTest, EveryDialectIsWellFormed) {
   const Catalog catalog = find_catalog();
   for (const std::string& name : names_in(catalog, "dialects")) {

@@ -48,8 +48,8 @@ INSTANTIATE_TEST_SUITE_P(
                    6},
         FactFamily{"last_block_stays", [](Profile& p) { p.last_block_stays_gathered = true; }, 500,
                    10},
-        FactFamily{"all_stays",
-                   [](Profile& p) { p.reuse_elements = std::int64_t{1} << 50; }, 500, 10},
+        FactFamily{"all_stays", [](Profile& p) { p.reuse_elements = std::int64_t{1} << 50; }, 500,
+                   10},
         FactFamily{"head_stays", [](Profile& p) { p.last_unit_stays_gathered = true; }, 500, 6}),
     [](const auto& of) { return std::string(of.param.name); });
 

@@ -1,6 +1,8 @@
 // A part of the mutation bench, small enough for every run of the tests.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "lower/catalogue_jobs.h"
 #include "lower/small.h"
 #include "mutation/mutants.h"
@@ -88,8 +90,10 @@ TEST_P(MutantsOf, AreToldApartByBothJudges) {
   bench.run(job.model + " " + job.placement, lower_small(load(job)), 1, 1, kSome);
   std::printf("%s", bench.table().c_str());
   for (const std::string& text : bench.astray()) std::printf("astray: %s\n", text.c_str());
-  // At least 95 % of the first findings stand at the change or at what touches its buffers.
-  EXPECT_GE(bench.total().named * 100, bench.total().broken * 95);
+  // Of all mutants at least 95 % of the first findings stand at the change or at what touches its
+  // buffers; a sample may be three standard deviations below.
+  const double broken = bench.total().broken;
+  EXPECT_GE(bench.total().named, 0.95 * broken - 3 * std::sqrt(0.95 * 0.05 * broken));
   for (const std::string& text : bench.missed()) ADD_FAILURE() << "not found: " << text;
   for (const std::string& text : bench.alarms()) ADD_FAILURE() << "false alarm: " << text;
   for (const std::string& text : bench.disguised()) ADD_FAILURE() << "under other names: " << text;

@@ -10,6 +10,7 @@ import contextlib
 import gc
 import os
 import pathlib
+import signal
 import socket
 import sys
 import traceback
@@ -230,6 +231,10 @@ def clip(model, case):
 
 
 def train(case, folder):
+    if case.get("megatron") is not None:
+        import core
+
+        return core.train(case, folder, STEPS)
     mesh = mesh_of(case)
     torch.manual_seed(0)
     waiting = [0]
@@ -353,7 +358,7 @@ def rank_of(case, folder, rank, port):
 
 
 def run(name, folder):
-    """The worst status of a rank."""
+    """The worst status of a rank. Where one fails the others, which wait for it, are ended."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
@@ -363,7 +368,15 @@ def run(name, folder):
         if not child:
             rank_of(CASES[name], folder, rank, port)
         children.append(child)
-    return max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
+    worst = 0
+    while children:
+        child, status = os.wait()
+        children.remove(child)
+        if (status := abs(os.waitstatus_to_exitcode(status))) and not worst:
+            worst = status
+            for other in children:
+                os.kill(other, signal.SIGKILL)
+    return worst
 
 
 if __name__ == "__main__":

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from . import _deepspeed
+from ._engines import Engine, around, engines
 from ._messages import Message
 from ._watch import Watch
 
@@ -65,6 +66,8 @@ class Recorder(Watch):
         self._hooks: list[Any] = []
         self._backwards = 0  # passes of autograd that are under way
         self._since = 0  # messages of the step up to the end of its last backward pass
+        self._open = False  # whether what comes behind an update belongs to its step
+        self._rest: dict[str, int] | None = None
 
     def __enter__(self) -> Recorder:
         from torch.optim.optimizer import (
@@ -87,14 +90,8 @@ class Recorder(Watch):
             stages is not None
         ):  # reduces gradients after the last micro-batch, outside of all passes
             self._count_as_backward(stages._PipelineStageBase, "perform_reduce_grad")
-        if (engine := _deepspeed.engine_class()) is not None:
-            self._count_as_backward(engine, "backward")
-            self._undo += [
-                _deepspeed.around(engine, "allreduce_gradients", before=self._note_gradients),
-                _deepspeed.around(
-                    engine, "_take_model_step", before=self._begin_engine, after=self._end_engine
-                ),
-            ]
+        for engine in engines():
+            self._follow(engine)
         super().__enter__()
         return self
 
@@ -146,27 +143,35 @@ class Recorder(Watch):
             }
         )
 
-    def _begin_engine(self, engine: Any) -> None:
-        self._note_gradients(engine)  # the update lets go of them
-        self._depth += 1
-        self.phase = "update"
-        self._stepping = []
+    def _follow(self, engine: Engine) -> None:
+        """Ends steps with those of an engine that has optimizers of its own."""
 
-    def _end_engine(self, engine: Any) -> None:
-        self._depth -= 1
-        masters = _deepspeed.masters_of(engine, self._updated)
-        self._updated = []
-        self._end_step(
-            {
-                "parameters": _bytes(_deepspeed.parameters_of(engine)),
+        def note(one: Any) -> None:
+            self._gradients = max(self._gradients, _bytes(engine.gradients(one)))
+
+        def begin(one: Any) -> None:
+            note(one)  # the update lets go of them
+            self._depth += 1
+            self.phase = "update"
+            self._stepping = self._stepping if self._depth > 1 else []
+
+        def end(one: Any) -> None:
+            self._depth -= 1
+            if self._depth:
+                return
+            masters = engine.masters(one, self._updated)
+            rest = {
+                "parameters": _bytes(engine.parameters(one)),
                 "gradients": self._gradients,
                 "optimizer": _bytes([*self._states(), *masters]),
             }
-        )
-        self._gradients = 0
+            self._updated, self._gradients = [], 0
+            self._end_step(rest)
 
-    def _note_gradients(self, engine: Any) -> None:
-        self._gradients = max(self._gradients, _bytes(_deepspeed.gradients_of(engine)))
+        for owner, name in engine.passes:
+            self._count_as_backward(owner, name)
+        self._undo += [around(one, before=note) for one in engine.reductions]
+        self._undo += [around(one, before=begin, after=end) for one in engine.updates]
 
     def _states(self) -> list[Tensor]:
         return [
@@ -178,7 +183,22 @@ class Recorder(Watch):
             if isinstance(one, Tensor) and one.dim()
         ]
 
+    @contextlib.contextmanager
+    def update(self) -> Iterator[None]:
+        """Around an optimizer's step and what a training loop reports behind it, such as a loss
+        that is summed for a log: all of that belongs to the step that ends."""
+        self._open, self._rest = True, None
+        try:
+            yield
+        finally:
+            self._open = False
+        if self._rest is not None:
+            self._end_step(self._rest)
+
     def _end_step(self, rest: dict[str, int]) -> None:
+        if self._open:
+            self._rest = rest
+            return
         self.phase = "forward"
         for message in self._messages[self._since :]:
             message["phase"] = "update"  # what lies between backward and update, such as clipping
