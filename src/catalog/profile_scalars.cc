@@ -111,6 +111,8 @@ ScalarFacts shard_facts() {
           flag("cuts_inside_few_experts", &Profile::cuts_inside_few_experts),
           whole("pad_elements", &Profile::pad_elements, {1, kMostPadding}),
           whole("pad_total_elements", &Profile::pad_total_elements, {1, kMostPadding}),
+          word("flat_rest", &Profile::flat_rest, {"none", "parts", "copies"}),
+          flag("parts_beside_whole", &Profile::parts_beside_whole),
           whole("align_elements", &Profile::align_elements, {1, kMostPadding}),
           whole("persistent_elements", &Profile::persistent_elements, {0, kMostElements}),
           flag("joins_ends", &Profile::joins_ends),

@@ -9,6 +9,17 @@
 namespace placet {
 namespace {
 
+/// What one state takes as an engine stores it, beside its tensors.
+void add_stored(const StateBytes& stored, std::size_t s, std::string_view what,
+                std::vector<MemoryTerm>& terms) {
+  if (stored.device.at(s) == 0 && stored.host.at(s) == 0 && stored.nvme.at(s) == 0) return;
+  terms.push_back({.category = static_cast<MemoryCategory>(s),
+                   .what = what,
+                   .rest = bytes(stored.device.at(s)),
+                   .host = bytes(stored.host.at(s)),
+                   .nvme = bytes(stored.nvme.at(s))});
+}
+
 /// Adds what rests of a state of one unit, one term for all tensors that the same axes divide: the
 /// largest first.
 void add_divided_alike(const std::vector<DividedStates>& parts, std::size_t s,
@@ -227,6 +238,8 @@ std::array<std::vector<MemoryTerm>, 3> resting_terms(const Layout& layout,
                              .unit = layout.job->model.kinds[at(layout.units[k].kind)].name};
       add_divided_alike(content.per_local[k], s, named, out.at(s));
     }
+    add_stored(content.beyond_tensors, s, "padding and rounding of flat buffers", out.at(s));
+    add_stored(content.beside_wholes, s, "parts of parameters that stay whole", out.at(s));
   }
   return out;
 }

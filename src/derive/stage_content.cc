@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "derive/flat_buffers.h"
 #include "derive/memory.h"
 #include "derive/shared_tensors.h"
 #include "units/at.h"
@@ -67,15 +68,6 @@ std::array<UnitMemory, 3> walks_of(const Layout& layout, std::size_t unit) {
   if (block) out[1] = unit_memory(layout, number, true);
   if (together && role == UnitRole::block) out[2] = without_kept(out[1]);
   return out;
-}
-
-StateBytes times(StateBytes bytes, std::int64_t count) {
-  for (std::size_t s = 0; s < bytes.device.size(); ++s) {
-    bytes.device[s] = checked_multiply(bytes.device[s], count, "memory");
-    bytes.host[s] = checked_multiply(bytes.host[s], count, "host memory");
-    bytes.nvme[s] = checked_multiply(bytes.nvme[s], count, "NVMe");
-  }
-  return bytes;
 }
 
 /// Takes out of a unit's states those of tensors that the device holds as another unit's.
@@ -213,10 +205,10 @@ RunUpdates add_states(const Layout& layout, const Stage& stage, const UnitRun& r
     without_second_uses(layout, stage, local, own);
     if (layout.stages == 1) add_waiting(layout, stage, run, out);
   }
-  const StateBytes sum = times(own.bytes, run.count);
+  const StateBytes sum = own.bytes * run.count;
   out.rest += sum;
   for (const DividedStates& part : own.parts) {
-    states_divided(out.per_local[at(run.local)], part.division) += times(part.bytes, run.count);
+    states_divided(out.per_local[at(run.local)], part.division) += part.bytes * run.count;
   }
   for (std::size_t s = 0; s < 4; ++s) out.staged[s] = std::max(out.staged[s], own.bytes.nvme[s]);
   return {.each = own.update,
@@ -296,6 +288,10 @@ StageContent content_of(const Layout& layout, const UnitFigures& figures, const 
   for (const UnitRun& run : out.units.runs) {
     updates.push_back(add_states(layout, stage, run, figures.states_of(run), out));
   }
+  out.beyond_tensors = beyond_tensors(layout, stage, out.units);
+  out.beside_wholes = beside_wholes(layout, stage, out.units);
+  out.rest += out.beyond_tensors;
+  out.rest += out.beside_wholes;
   if (layout.job->profile.parts_stand_apart) {
     const std::int64_t between = summed_between_stages(layout, stage, out.units.runs);
     UpdateMoments(updates, between, out).find(needs_all_gradients(*layout.job));

@@ -74,6 +74,7 @@ struct StageContent {
   StageUnits units;                                   // of one of the stages that share it
   StateBytes rest;                                    // of parameters, optimizer state, gradients
   std::vector<std::vector<DividedStates>> per_local;  // of these, by local unit
+  StateBytes beyond_tensors, beside_wholes;           // of these, as an engine stores them
   std::array<std::vector<MemoryTerm>, 3> resting;     // of these, by state: resting_terms
   std::vector<WaitingGradient> waiting;
   std::array<std::int64_t, 4> staged{};  // in host memory, on the way to or from NVMe

@@ -62,6 +62,15 @@ StateBytes& StateBytes::operator-=(const StateBytes& other) {
   return *this;
 }
 
+StateBytes operator*(StateBytes bytes, std::int64_t count) {
+  for (std::size_t s = 0; s < bytes.device.size(); ++s) {
+    bytes.device[s] = checked_multiply(bytes.device[s], count, "memory");
+    bytes.host[s] = checked_multiply(bytes.host[s], count, "host memory");
+    bytes.nvme[s] = checked_multiply(bytes.nvme[s], count, "NVMe");
+  }
+  return bytes;
+}
+
 bool has_master(const Job& job, const Parameter& parameter) {
   const bool low = bits_of(parameter_dtype(job, parameter)) < 32;
   return low && job.precision.master && job.optimizer.keeps_master;

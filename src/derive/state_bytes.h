@@ -23,6 +23,9 @@ struct StateBytes {
   /// Throws std::overflow_error past 2^63.
   StateBytes& operator+=(const StateBytes& other);
   StateBytes& operator-=(const StateBytes& other);
+
+  /// Of so many tensors. Throws std::overflow_error past 2^63.
+  friend StateBytes operator*(StateBytes bytes, std::int64_t count);
 };
 
 /// The format in which the gradient of a parameter is added up and rests.

@@ -89,4 +89,8 @@ enum class TokenDispatch : std::uint8_t { exchange, gather, whole_then_exchange,
 /// all that the device holds flattened, padded.
 enum class ShardGrain : std::uint8_t { element, row, unit, everything, tensor };
 
+/// What stands in flat buffers between steps, where shards are cut of such: nothing (tensors rest
+/// each by itself), the parts, or also what rests whole, padding included.
+enum class FlatRest : std::uint8_t { none, parts, copies };
+
 }  // namespace placet

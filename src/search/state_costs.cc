@@ -119,11 +119,22 @@ void add_gathered(const Job& job, const Parameter& parameter, const LocalParamet
   if (own.keep == Keep::step) cost.kept_step += whole;
 }
 
+/// The parameter with no part rounded up, where parts of several tensors are rounded as one.
+LocalParameter unrounded(const Job& job, const LocalParameter& own) {
+  LocalParameter out = own;
+  if (job.profile.flat_rest == FlatRest::none) return out;
+  for (std::size_t s = 0; s < out.rest.size(); ++s) {
+    const std::int64_t parts = degree_of(job.placement, own.divided[s]);
+    out.rest[s] = std::min(out.rest[s], out.elements / parts);
+  }
+  return out;
+}
+
 /// The states of one parameter, and its update.
 void add_parameter(const Layout& layout, const UpdateRates& rates, const Parameter& parameter,
                    const LocalParameter& own, UnitStateCost& cost) {
   const Job& job = *layout.job;
-  const StateBytes bytes = state_bytes(job, parameter, own);
+  const StateBytes bytes = state_bytes(job, parameter, unrounded(job, own));
   cost.parameters += bytes.device[0];
   cost.optimizer += bytes.device[1];
   cost.gradients += bytes.device[2];

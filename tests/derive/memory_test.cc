@@ -452,8 +452,8 @@ Bytes own_at_update(Job job) {
 }
 
 /// A job whose vocabulary and shares are not padded.
-Job unpadded_job(const std::string& engine, const std::string& placement) {
-  Job job = engine_job(engine, wide(2), placement, 8, 4);
+Job unpadded_job(const std::string& engine, const std::string& placement, int samples = 8) {
+  Job job = engine_job(engine, wide(2), placement, samples, 4);
   job.profile.vocabulary_multiple = 1;
   job.profile.align_elements = 1;
   job.profile.pad_total_elements = 1;
@@ -465,6 +465,36 @@ Job unpadded_job(const std::string& engine, const std::string& placement) {
 TEST(MemoryTest, ReducedGradientsAreCastForTheUpdate) {
   EXPECT_EQ(own_at_update(unpadded_job("megatron@2026+bf16-reduce", "dp=2:zero1")),
             bytes(4 * 6736 / 2));
+}
+
+// All 6736 elements in one buffer over 3 devices: 2246 on the fullest, 12 bytes of optimizer state
+// and 2 of gradient each, where tensors by themselves are rounded up one by one.
+TEST(MemoryTest, PartsOfAFlatBufferAreRoundedOnce) {
+  Job job = unpadded_job("deepspeed@0.19.2", "dp=3:zero2", 12);
+  const auto rest = [&] { return derive(job).memory[0].at_rest; };
+  EXPECT_EQ(rest()[1], bytes(12 * 2246));
+  EXPECT_EQ(rest()[2], bytes(2 * 2246));
+  job.profile.flat_rest = FlatRest::none;
+  EXPECT_GT(rest()[1], bytes(12 * 2246));
+}
+
+// Megatron's buffers end at a multiple of 128 elements, 53 x 128 = 6784: parameters and gradients
+// have this size too, and the first of two devices updates half of it.
+TEST(MemoryTest, WholeCopiesStandInThePaddedBuffer) {
+  Job job = unpadded_job("megatron@2026", "dp=2:zero1");
+  job.profile.pad_total_elements = 128;
+  const auto& rest = derive(job).memory[0].at_rest;
+  EXPECT_EQ(rest[0], bytes(2 * 6784));
+  EXPECT_EQ(rest[1], bytes(12 * 3392));
+  EXPECT_EQ(rest[2], bytes(4 * 6784));
+}
+
+// DeepSpeed's stage 3 keeps the own half of tensors that stay whole beside these.
+TEST(MemoryTest, PartsStandBesideTensorsThatStayWhole) {
+  Job job = unpadded_job("deepspeed@0.19.2", "dp=2:zero3");
+  EXPECT_EQ(derive(job).memory[0].at_rest[0], bytes(2 * 6736 + 2 * 3368));
+  job.profile.persistent_elements = 0;
+  EXPECT_EQ(derive(job).memory[0].at_rest[0], bytes(2 * 3368));
 }
 
 // The square roots of the second moments, 4 bytes of each of 3368 owned elements, as PyTorch's
