@@ -3,6 +3,7 @@
 #include <array>
 
 #include "catalog/cluster_catalog.h"
+#include "catalog/meant.h"
 #include "derive/rules.h"
 #include "interop/diff.h"
 #include "interop/lint.h"
@@ -56,17 +57,19 @@ Imported imported_of(const Catalog& catalog, const SourceWords& words) {
   }
   ImportRequest request{.sources = {}, .dialect = words.dialect, .given = {}};
   give(request.given, "model", words.model);
-  give(request.given, "cluster", words.cluster);
-  give(request.given, "engine", words.engine);
+  const std::string cluster = meant_cluster(catalog, words.cluster).text;
+  give(request.given, "cluster", cluster);
+  give(request.given, "engine", meant_engine(catalog, words.engine).text);
   give(request.given, "placement", words.placement);
   for (const std::string& word : words.set) give_word(request.given, word);
   give_whole(request.given, "world-size", words.world);
-  give_whole(request.given, "seq", words.sequence);
+  const auto tokens = tokens_in(words.sequence);
+  give_whole(request.given, "seq", tokens ? std::to_string(*tokens) : words.sequence);
   give_whole(request.given, "global-batch", words.global_batch);
   give_whole(request.given, "micro-batch", words.micro_batch);
-  if (!words.cluster.empty() && words.world.empty()) {
-    const Cluster cluster = load_cluster(catalog, words.cluster, std::nullopt, "--cluster");
-    request.given["world-size"] = std::to_string(devices_of(cluster));
+  if (!cluster.empty() && words.world.empty()) {
+    const Cluster loaded = load_cluster(catalog, cluster, std::nullopt, "--cluster");
+    request.given["world-size"] = std::to_string(devices_of(loaded));
   }
   for (const std::string& file : words.sources) request.sources.push_back(read_source(file));
   return import_sources(catalog, request);

@@ -14,6 +14,17 @@ void add_model_flags(CLI::App& command, JobFlags& flags) {
   command.add_option("MODEL", flags.model,
                      "A config.json, a folder holding one, a name that `placet models` lists, or a "
                      "count such as 70B");
+  const auto take = [&flags](const std::string& name) {
+    if (!flags.model.empty()) {
+      throw InputError({.where = "--model",
+                        .value = name,
+                        .problem = "is said beside the argument '" + flags.model + "'",
+                        .allowed = "one of them"});
+    }
+    flags.model = name;
+  };
+  command.add_option_function<std::string>("--model", take, "MODEL, where --from SOURCES stand")
+      ->type_name("MODEL");
   command.add_option("--job", flags.job_file, "Job file (TOML or JSON); flags win over it")
       ->type_name("FILE");
   command

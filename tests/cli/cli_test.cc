@@ -407,6 +407,15 @@ TEST(VerifyCommandTest, JudgesValuesAndNotTheOrder) {
   EXPECT_FALSE(Json::parse(wrong.out)["findings"].empty());
 }
 
+TEST(ModelFlagTest, SaysWhatTheArgumentSays) {
+  const std::string rest = " --placement dp=2:ddp --seq 128 --json";
+  const std::string argument = run("derive gpt2" + rest).out;
+  EXPECT_NE(argument, "");
+  EXPECT_EQ(run("derive --model gpt2" + rest).out, argument);
+  EXPECT_EQ(run("derive --model-name-or-path openai/gpt2" + rest).status, 0);
+  expect_wrong_input("derive gpt2 --model gpt2-xl" + rest, "beside the argument 'gpt2'");
+}
+
 TEST(ValidateCommandTest, ToleranceIsTheJudgement) {
   const std::string table = PLACET_SOURCE_DIR "/data/validation/tables/zero_model_states.csv";
   EXPECT_EQ(run("validate " + table).status, 0);
