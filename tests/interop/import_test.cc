@@ -240,6 +240,20 @@ TEST(LintTest, WordSaidTwiceShowsBothPlaces) {
             "'--seq-length' is 2048 here, and '--seq-length' is 1024 at f:1; this one is taken");
 }
 
+// The v1 of LLaMA-Factory shards over all ranks, samples and sequence alike: 8 ranks in groups of 2
+// that share a sequence take 4 samples of 1.
+TEST(ImportTest, LlamaFactorysNewTrainerIsRead) {
+  const std::string text =
+      "model: Qwen/Qwen3-0.6B\nmodel_class: llm\ncutoff_len: 1024\nmicro_batch_size: 1\n"
+      "dist_config:\n  name: fsdp2\n  cp_mode: ulysses\n  cp_size: 2\n";
+  const Imported result = imported(text, SourceForm::yaml, {{"world-size", "8"}});
+  EXPECT_EQ(job_text(result),
+            "clip = 1.0\nengine = \"pytorch@2.9\"\nglobal-batch = 4\nmicro-batch = 1\n"
+            "model = \"Qwen/Qwen3-0.6B\"\nplacement = \"dp=4:fsdp cp=2:heads+fsdp\"\n"
+            "precision = \"bf16\"\nrecompute = \"full\"\nseq = 1024\n");
+  EXPECT_TRUE(result.findings.empty());
+}
+
 TEST(ImportTest, NameWithoutVersionIsTheNewest) {
   const Catalog catalog = find_catalog();
   EXPECT_EQ(load_dialect(catalog, "torchtitan", "dialect").name, "torchtitan@2026.02");
