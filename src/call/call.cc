@@ -4,7 +4,9 @@
 #include <array>
 #include <functional>
 
+#include "call/configurations.h"
 #include "call/experiments.h"
+#include "call/export_sources.h"
 #include "call/judged.h"
 #include "call/lists.h"
 #include "call/programs.h"
@@ -149,6 +151,38 @@ Answer answer_run(const Asked& asked) {
   });
 }
 
+Answer answer_import(const Asked& asked) {
+  allow_source_flags(asked.request, {"strict"});
+  const auto strict = asked.request.find("strict");
+  const Imported imported = read_of(asked.catalog, source_words_in(asked.request));
+  const bool lost = strict && strict->flag() && is_lossy(imported);
+  return answer_of(imported.missing.empty() && !lost, import_json(imported));
+}
+
+/// Where it shall mend, the texts as they are then, and what is still wrong in them.
+Answer answer_lint(const Asked& asked) {
+  allow_source_flags(asked.request, {"fix"});
+  SourceWords words = source_words_in(asked.request);
+  std::vector<LintFinding> findings = linted_of(asked.catalog, words);
+  SourceTexts mended;
+  if (const auto fix = asked.request.find("fix"); fix && fix->flag()) {
+    mended = mended_texts(words, findings);
+    for (const auto& [name, text] : mended) words.texts[name] = text;
+    findings = linted_of(asked.catalog, words);
+  }
+  return answer_of(!has_error(findings), lint_json(findings, mended));
+}
+
+Answer answer_export(const Asked& asked) {
+  allow_flags(asked.request, {"to"});
+  const std::string dialect = asked.request.at("to").text();
+  const JobFlags flags = job_flags_in(asked.request);
+  return on_said(asked.catalog, flags, AskedOf::all, [&](const JobRequest& request) {
+    const Exported exported = exported_of(asked.catalog, flags, request, dialect);
+    return answer_of(exported.unsaid.empty(), export_json(exported));
+  });
+}
+
 Answer answer_list(const Asked& asked, std::string_view kind) {
   asked.request.allow({"subcommand", "name"});
   Catalogue list = listed_of(asked.catalog, kind, asked.warn);
@@ -165,7 +199,8 @@ constexpr std::array kCallable = {
     Callable{"compare", &answer_compare}, Callable{"simulate", &answer_simulate},
     Callable{"plan", &answer_plan},       Callable{"lower", &answer_lower},
     Callable{"check", &answer_check},     Callable{"verify", &answer_verify},
-    Callable{"run", &answer_run}};
+    Callable{"run", &answer_run},         Callable{"import", &answer_import},
+    Callable{"lint", &answer_lint},       Callable{"export", &answer_export}};
 
 Answer answered(const Asked& asked) {
   const std::string name = asked.request.at("subcommand").text();

@@ -91,6 +91,7 @@ JobRequest request_of_words(const JobFlags& flags) {
 
 SourceWords source_words(const JobFlags& flags) {
   SourceWords words{.sources = flags.from,
+                    .texts = flags.texts,
                     .dialect = flags.dialect,
                     .model = flags.model,
                     .cluster = flags.cluster,

@@ -19,6 +19,7 @@ struct JobFlags {
   std::vector<std::string> freeze;
   std::vector<std::string> ignore_keys;
   std::vector<std::string> from;  // configurations of engines: --from
+  SourceTexts texts;              // of those that are at hand
   std::string dialect, world;     // how they are read, and the devices that they leave open
   std::vector<std::string> set;   // NAME=VALUE: numbers of the engine, and words of a dialect
 };

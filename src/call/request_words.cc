@@ -42,6 +42,38 @@ constexpr std::array kJobLists = {JobList{"placement", &JobFlags::placements},
                                   JobList{"ignore-key", &JobFlags::ignore_keys},
                                   JobList{"from", &JobFlags::from}, JobList{"set", &JobFlags::set}};
 
+struct SourceWord {
+  std::string_view key;
+  std::string SourceWords::*word;
+};
+constexpr std::array kSourceWords = {SourceWord{"dialect", &SourceWords::dialect},
+                                     SourceWord{"model", &SourceWords::model},
+                                     SourceWord{"cluster", &SourceWords::cluster},
+                                     SourceWord{"engine", &SourceWords::engine},
+                                     SourceWord{"placement", &SourceWords::placement},
+                                     SourceWord{"world-size", &SourceWords::world},
+                                     SourceWord{"seq", &SourceWords::sequence},
+                                     SourceWord{"global-batch", &SourceWords::global_batch},
+                                     SourceWord{"micro-batch", &SourceWords::micro_batch}};
+
+// A name, or {"file": NAME, "text": TEXT}.
+std::string source_in(const Reader& value, SourceTexts& texts) {
+  if (!value.is_object()) return word_in(value);
+  value.allow({"file", "text"});
+  std::string name = value.at("file").text();
+  const Reader text = value.at("text");
+  if (!text.is_text()) text.fail("is no text", "the text of a configuration");
+  if (!texts.emplace(name, text.json().get<std::string>()).second) {
+    value.at("file").fail("is said twice", "a name for each text");
+  }
+  return name;
+}
+
+// A model's name, or its config.json.
+std::string model_in(const Reader& value) {
+  return value.is_object() ? value.print() : word_in(value);
+}
+
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
@@ -86,11 +118,34 @@ JobFlags job_flags_in(const Reader& request) {
   for (const JobWord& one : kJobWords) {
     const auto value = request.find(one.key);
     if (!value) continue;
-    const bool is_config = one.key == "model" && value->is_object();
-    flags.*one.word = is_config ? value->print() : word_in(*value);
+    flags.*one.word = one.key == "model" ? model_in(*value) : word_in(*value);
   }
-  for (const JobList& one : kJobLists) flags.*one.words = words_in(request, one.key);
+  for (const JobList& one : kJobLists) {
+    if (one.key != "from") flags.*one.words = words_in(request, one.key);
+  }
+  flags.from = sources_in(request, "from", flags.texts);
   return flags;
+}
+
+std::vector<std::string> sources_in(const Reader& request, std::string_view key,
+                                    SourceTexts& texts) {
+  std::vector<std::string> names;
+  const auto value = request.find(key);
+  if (!value) return names;
+  if (!value->is_list()) return {source_in(*value, texts)};
+  for (const Reader& item : value->items()) names.push_back(source_in(item, texts));
+  return names;
+}
+
+SourceWords source_words_in(const Reader& request) {
+  SourceWords words;
+  words.sources = sources_in(request, "sources", words.texts);
+  for (const SourceWord& one : kSourceWords) {
+    const auto value = request.find(one.key);
+    if (value) words.*one.word = one.key == "model" ? model_in(*value) : word_in(*value);
+  }
+  words.set = words_in(request, "set");
+  return words;
 }
 
 JobWords job_words_of(const JobFlags& flags) {
@@ -165,11 +220,9 @@ RunRequest run_request_in(const Reader& request) {
   return run;
 }
 
-void allow_flags(const Reader& request, const std::vector<std::string_view>& others) {
-  std::vector<std::string> known = {"subcommand"};
-  for (const JobWord& one : kJobWords) known.emplace_back(one.key);
-  for (const JobList& one : kJobLists) known.emplace_back(one.key);
-  for (const std::string_view key : others) known.emplace_back(key);
+namespace {
+
+void allow_keys(const Reader& request, const std::vector<std::string>& known) {
   for (const auto& [key, value] : request.members()) {
     if (std::ranges::find(known, key) != known.end()) continue;
     throw InputError({.where = request.where(),
@@ -178,6 +231,23 @@ void allow_flags(const Reader& request, const std::vector<std::string_view>& oth
                       .allowed = list_words(known),
                       .nearest = nearest(key, known)});
   }
+}
+
+}  // namespace
+
+void allow_flags(const Reader& request, const std::vector<std::string_view>& others) {
+  std::vector<std::string> known = {"subcommand"};
+  for (const JobWord& one : kJobWords) known.emplace_back(one.key);
+  for (const JobList& one : kJobLists) known.emplace_back(one.key);
+  for (const std::string_view key : others) known.emplace_back(key);
+  allow_keys(request, known);
+}
+
+void allow_source_flags(const Reader& request, const std::vector<std::string_view>& others) {
+  std::vector<std::string> known = {"subcommand", "sources", "set"};
+  for (const SourceWord& one : kSourceWords) known.emplace_back(one.key);
+  for (const std::string_view key : others) known.emplace_back(key);
+  allow_keys(request, known);
 }
 
 }  // namespace placet

@@ -20,6 +20,16 @@ std::string word_in(const Reader& value);
 /// One such word, or a list of them; none where the key is absent.
 std::vector<std::string> words_in(const Reader& request, std::string_view key);
 
+/// Configurations of engines: names of files, or objects with a name and the text itself, as in
+/// {"file": "train.toml", "text": "..."}, alone or in a list. Their names; `texts` gets the texts.
+std::vector<std::string> sources_in(const Reader& request, std::string_view key,
+                                    SourceTexts& texts);
+
+/// What import and lint are asked. Keys of other flags are not looked at.
+SourceWords source_words_in(const Reader& request);
+/// Throws InputError for a key that is none of theirs and not among `others`.
+void allow_source_flags(const Reader& request, const std::vector<std::string_view>& others);
+
 /// The words of a job. Keys of other flags are not looked at.
 JobFlags job_flags_in(const Reader& request);
 

@@ -71,7 +71,9 @@ Imported imported_of(const Catalog& catalog, const SourceWords& words) {
     const Cluster loaded = load_cluster(catalog, cluster, std::nullopt, "--cluster");
     request.given["world-size"] = std::to_string(devices_of(loaded));
   }
-  for (const std::string& file : words.sources) request.sources.push_back(read_source(file));
+  for (const std::string& name : words.sources) {
+    request.sources.push_back(source_of(words.texts, name));
+  }
   return import_sources(catalog, request);
 }
 

@@ -14,6 +14,7 @@ namespace placet {
 /// Sources, and what callers add to them.
 struct SourceWords {
   std::vector<std::string> sources;
+  SourceTexts texts;  // of those that are at hand; all others are files
   std::string dialect, model, cluster, engine, placement;
   std::vector<std::string> set;                            // WORD=VALUE
   std::string world, sequence, global_batch, micro_batch;  // whole numbers

@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <memory>
 
-#include "catalog/reader.h"
+#include "call/configurations.h"
+#include "call/export_sources.h"
 #include "cli/command.h"
 #include "cli/data_flag.h"
 #include "cli/export_files.h"
-#include "cli/export_sources.h"
 #include "cli/job_flags.h"
 #include "cli/output.h"
 #include "interop/export.h"
@@ -23,42 +23,13 @@ struct ExportCall {
 };
 
 int export_files(const ExportCall& call, const JobRequest& request) {
-  require_one_placement(call.flags);
-  const Catalog catalog = called_catalog();
-  const auto origin = origin_of(catalog, call.flags, writable_name(catalog, call.dialect));
-  const Exported exported = origin ? export_over(catalog, request, *origin, call.dialect)
-                                   : export_job(catalog, request, call.dialect);
+  const Exported exported = exported_of(called_catalog(), call.flags, request, call.dialect);
   if (exported.unsaid.empty() && !call.folder.empty()) write_exported(exported, call.folder, "-o");
-  print(call.json ? exported_json(exported) : exported_text(exported));
+  print(call.json ? export_json(exported) : exported_text(exported));
   return exported.unsaid.empty() ? kGood : kBad;
 }
 
 }  // namespace
-
-namespace {
-
-Json exported_document(const Exported& exported) {
-  Json document{{"schema", "placet.export/1"}, {"dialect", exported.dialect}};
-  document["files"] = Json::array();
-  // What does not say the job is no file of it.
-  if (exported.unsaid.empty()) {
-    for (const ExportedFile& file : exported.files) {
-      document["files"].push_back({{"name", file.name}, {"text", file.text}});
-    }
-  }
-  document["beside"] = Json(exported.beside);
-  document["unsaid"] = Json::array();
-  for (const JobDifference& word : exported.unsaid) {
-    document["unsaid"].push_back({{"word", word.word}, {"job", word.one}, {"nearest", word.other}});
-  }
-  return document;
-}
-
-}  // namespace
-
-std::string exported_json(const Exported& exported) {
-  return exported_document(exported).dump(2) + "\n";
-}
 
 std::string exported_text(const Exported& exported) {
   if (!exported.unsaid.empty()) {

@@ -9,7 +9,6 @@ namespace placet {
 
 /// The files, or what the dialect cannot say.
 std::string exported_text(const Exported& exported);
-std::string exported_json(const Exported& exported);
 
 /// Writes the files into a folder, which is made. Throws InputError that speaks of `flag`.
 void write_exported(const Exported& exported, const std::string& folder, const std::string& flag);

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "catalog/reader.h"
+#include "call/configurations.h"
 #include "cli/command.h"
 #include "cli/import_flags.h"
 #include "cli/output.h"
@@ -16,26 +16,6 @@ struct ImportCall {
   std::string output;
   bool strict = false;
 };
-
-Json document_of(const Imported& imported) {
-  Json document{{"schema", "placet.import/1"}, {"dialects", imported.dialects}};
-  document["job"] = Json(imported.job);
-  document["missing"] = Json::array();
-  for (const MissingFact& fact : imported.missing) {
-    document["missing"].push_back({{"what", fact.what}, {"flag", fact.flag}});
-  }
-  if (!imported.batch_ramp.empty()) document["batches"] = imported.batch_ramp;
-  document["ledger"] = Json::array();
-  for (const LedgerLine& line : imported.ledger) {
-    document["ledger"].push_back({{"file", line.file},
-                                  {"line", line.setting.line},
-                                  {"key", line.setting.path},
-                                  {"value", line.setting.value},
-                                  {"fate", name_of(line.fate)},
-                                  {"what", line.what}});
-  }
-  return document;
-}
 
 std::string ledger_text(const Imported& imported) {
   std::string text;
@@ -80,9 +60,7 @@ std::string text_of(const Imported& imported) {
 int import_job(const ImportCall& call) {
   const Imported imported = import_of(call.flags);
   if (!call.output.empty()) write_file(call.output, job_text(imported), "-o");
-  print(call.flags.json
-            ? document_of(imported).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
-            : text_of(imported));
+  print(call.flags.json ? import_json(imported) : text_of(imported));
   return imported.missing.empty() && !(call.strict && is_lossy(imported)) ? kGood : kBad;
 }
 

@@ -1,5 +1,6 @@
 #include "cli/import_flags.h"
 
+#include "call/configurations.h"
 #include "cli/data_flag.h"
 
 namespace placet {
@@ -23,10 +24,6 @@ void add_import_flags(CLI::App& command, ImportFlags& flags) {
   command.add_flag("--json", flags.json, "Print one JSON document")->disable_flag_override();
 }
 
-Imported import_of(const ImportFlags& flags) {
-  Imported imported = imported_of(called_catalog(), flags.words);
-  require_all_read(imported);
-  return imported;
-}
+Imported import_of(const ImportFlags& flags) { return read_of(called_catalog(), flags.words); }
 
 }  // namespace placet

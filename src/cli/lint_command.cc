@@ -7,6 +7,7 @@
 #include <memory>
 #include <sstream>
 
+#include "call/configurations.h"
 #include "catalog/reader.h"
 #include "cli/command.h"
 #include "cli/data_flag.h"
@@ -23,21 +24,6 @@ struct LintCall {
   bool fix = false;
   bool each = false;
 };
-
-Json document_of(const std::vector<LintFinding>& findings) {
-  Json document{{"schema", "placet.lint/1"}, {"findings", Json::array()}};
-  for (const LintFinding& finding : findings) {
-    document["findings"].push_back({{"code", finding.code},
-                                    {"name", finding.name},
-                                    {"severity", finding.severity},
-                                    {"file", finding.file},
-                                    {"line", finding.line},
-                                    {"message", finding.message},
-                                    {"fix", finding.fix},
-                                    {"fixable", finding.edit.kind != LintEdit::Kind::none}});
-  }
-  return document;
-}
 
 // Writes what findings mend into their sources; what was changed, as the lines of a diff.
 std::string write_fixes(const std::vector<LintFinding>& findings,
@@ -117,31 +103,19 @@ Json sarif_of(const std::vector<LintFinding>& findings) {
        {{{"tool", {{"driver", {{"name", "placet"}, {"rules", rules}}}}}, {"results", results}}}}};
 }
 
-bool is_error(const LintFinding& finding) { return finding.severity == "error"; }
-
-// Where the sources have no error of their own, what is said of the job that they make.
-std::vector<LintFinding> findings_with_job(const ImportFlags& flags) {
-  const Imported imported = import_of(flags);
-  std::vector<LintFinding> findings = imported.findings;
-  if (std::ranges::any_of(findings, is_error)) return findings;
-  const std::vector<LintFinding> job = findings_of_job(called_catalog(), imported);
-  findings.insert(findings.end(), job.begin(), job.end());
-  return findings;
-}
-
 // Findings of the sources together, as one job; or of each alone, where it is of a dialect at all.
 std::vector<LintFinding> findings_of(const LintCall& call) {
-  if (!call.each) return findings_with_job(call.flags);
   const Catalog catalog = called_catalog();
+  if (!call.each) return linted_of(catalog, call.flags.words);
   std::vector<LintFinding> findings;
   for (const std::string& file : call.flags.words.sources) {
     const Source source = read_source(file);
     const bool is_known = !call.flags.words.dialect.empty() ||
                           !guess_dialect(catalog, dialect_heads(catalog), source).empty();
     if (!is_known) continue;
-    ImportFlags flags = call.flags;
-    flags.words.sources = {file};
-    const std::vector<LintFinding> own = findings_with_job(flags);
+    SourceWords words = call.flags.words;
+    words.sources = {file};
+    const std::vector<LintFinding> own = linted_of(catalog, words);
     findings.insert(findings.end(), own.begin(), own.end());
   }
   return findings;
@@ -155,13 +129,13 @@ int lint_sources(const LintCall& call) {
     findings = findings_of(call);
   }
   if (call.flags.json || call.format == "json") {
-    print(document_of(findings).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    print(lint_json(findings));
   } else if (call.format == "sarif") {
     print(sarif_of(findings).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   } else {
     print(call.format == "github" ? annotations_of(findings) : text_of(findings));
   }
-  return std::ranges::any_of(findings, is_error) ? kBad : kGood;
+  return has_error(findings) ? kBad : kGood;
 }
 
 }  // namespace

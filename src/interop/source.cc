@@ -34,6 +34,34 @@ SourceForm form_of(const std::filesystem::path& path) {
   return SourceForm::arguments;
 }
 
+// "key = value" with blanks around the sign, which shells do not allow, or "[table]".
+bool is_toml_line(const std::string& line) {
+  return line.find(" = ") != std::string::npos || (line.front() == '[' && line.back() == ']');
+}
+
+// "key: value", "key:", "---".
+bool is_yaml_line(const std::string& line) {
+  if (line == "---") return true;
+  const std::size_t colon = line.find(':');
+  if (colon == std::string::npos || line.find_first_of(" \t") < colon) return false;
+  return colon + 1 == line.size() || line[colon + 1] == ' ';
+}
+
+// Of a text without a name that says it: what its first line that says something looks like.
+SourceForm form_of_text(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("#!")) return SourceForm::arguments;
+    line.erase(0, line.find_first_not_of(" \t"));
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    if (line.empty() || line.front() == '#') continue;
+    if (line.front() == '{' || line.starts_with("//")) return SourceForm::json;
+    if (is_toml_line(line)) return SourceForm::toml;
+    return is_yaml_line(line) ? SourceForm::yaml : SourceForm::arguments;
+  }
+  return SourceForm::arguments;
+}
+
 }  // namespace
 
 std::string name_of(SourceForm form) {
@@ -87,6 +115,25 @@ Source parse_source(const std::string& text, SourceForm form, const std::string&
 ConfigurationText read_source_text(const std::filesystem::path& path) {
   return {.text = read_file_text(path, kMostBytes, "a configuration or a launch script"),
           .form = form_of(path)};
+}
+
+ConfigurationText source_text_of(const SourceTexts& texts, const std::string& name) {
+  const auto found = texts.find(name);
+  if (found == texts.end()) return read_source_text(name);
+  const std::string& text = found->second;
+  if (text.size() > kMostBytes) {
+    throw InputError({.where = name,
+                      .problem = "the text is too long",
+                      .allowed = "a configuration or a launch script of at most " +
+                                 std::to_string(kMostBytes) + " bytes"});
+  }
+  const std::filesystem::path path(name);
+  return {.text = text, .form = path.has_extension() ? form_of(path) : form_of_text(text)};
+}
+
+Source source_of(const SourceTexts& texts, const std::string& name) {
+  const ConfigurationText source = source_text_of(texts, name);
+  return parse_source(source.text, source.form, name);
 }
 
 Source read_source(const std::filesystem::path& path) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,14 @@ struct ConfigurationText {
   SourceForm form = SourceForm::toml;
 };
 ConfigurationText read_source_text(const std::filesystem::path& path);
+
+/// Texts that are at hand, by the names that they go by: for callers that have no files. Names end as
+/// files do; where one has no ending, its text says how it is written.
+using SourceTexts = std::map<std::string, std::string>;
+
+/// The text of this name, or else of the file. Throws InputError as for files.
+ConfigurationText source_text_of(const SourceTexts& texts, const std::string& name);
+Source source_of(const SourceTexts& texts, const std::string& name);
 
 /// The same for text that is at hand.
 Source parse_source(const std::string& text, SourceForm form, const std::string& file);

@@ -144,5 +144,121 @@ TEST(Call, RefusesWhatIsNoRequest) {
   EXPECT_TRUE(has(problem_of(R"({"subcommand": "check", "accept": "all"})"), "aux-scope"));
 }
 
+// What the program says of a file, said of its text under the same name. The file is gone by then.
+void expect_same_of_text(const std::string& name, const std::string& text,
+                         const std::string& command, const std::string& flags,
+                         const Document& words) {
+  SCOPED_TRACE(command + " " + name);
+  std::string file;
+  Result printed;
+  {
+    const Folder folder;
+    file = folder.write(name, text);
+    printed = run(command + " " + file + " " + flags + " --json");
+  }
+  Document request = words;
+  request["subcommand"] = command;
+  request["sources"] = {{{"file", file}, {"text", text}}};
+  const Answer called = answer(request.dump());
+  EXPECT_EQ(called.status, printed.status) << called.document;
+  EXPECT_EQ(called.document, printed.out);
+  EXPECT_NE(printed.out, "") << printed.err;
+}
+
+constexpr const char* kToml =
+    "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 1\n"
+    "seq_len = 8192\n[parallelism]\ndata_parallel_shard_degree = -1\n"
+    "tensor_parallel_degree = 3\n";
+constexpr const char* kLaunch =
+    "#!/bin/bash\nTP=8\ntorchrun --nproc_per_node 8 --nnodes 4 pretrain_gpt.py \\\n"
+    "  --tensor-model-parallel-size $TP --num-layers 32 --hidden-size 4096 \\\n"
+    "  --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 \\\n"
+    "  --micro-batch-size 1 --global-batch-size 64 --vocab-size 50304\n";
+constexpr const char* kDeepSpeed =
+    "{\n  \"train_batch_size\": 16,\n  \"gradient_clipp1ng\": 1.0,\n"
+    "  \"zero_optimization\": {\"stage\": 3}\n}\n";
+constexpr const char* kAccelerate =
+    "distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\nmixed_precision: bf16\n"
+    "num_machines: 1\nnum_processes: 8\n";
+
+TEST(Call, ReadsTextsAsTheProgramReadsFiles) {
+  const Document world{{"world-size", 64}};
+  const Document model{{"model", "gpt2"}, {"seq", 512}, {"world-size", "8"}};
+  const std::string flags = "--model gpt2 --seq 512 --world-size 8";
+  for (const std::string command : {"import", "lint"}) {
+    expect_same_of_text("train.toml", kToml, command, "--world-size 64", world);
+    expect_same_of_text("launch.sh", kLaunch, command, "", Document::object());
+    expect_same_of_text("ds.json", kDeepSpeed, command, flags, model);
+    expect_same_of_text("acc.yaml", kAccelerate, command, flags, model);
+  }
+}
+
+TEST(Call, TextsWithoutAnEndingSayHowTheyAreWritten) {
+  for (const auto& [text, dialect] : {std::pair(kToml, "torchtitan"),
+                                      {kLaunch, "megatron"},
+                                      {kDeepSpeed, "deepspeed"},
+                                      {kAccelerate, "accelerate"}}) {
+    const Document request{{"subcommand", "import"},
+                           {"sources", {{"file", "pasted"}, {"text", text}}}};
+    const auto document = Document::parse(answer(request.dump()).document);
+    ASSERT_TRUE(document.contains("dialects")) << document.dump();
+    EXPECT_TRUE(document["dialects"][0].get<std::string>().starts_with(dialect));
+  }
+}
+
+TEST(Call, DerivesAndExportsFromTexts) {
+  const Document request{{"subcommand", "derive"},
+                         {"model", "gpt2"},
+                         {"seq", 512},
+                         {"world-size", 8},
+                         {"from", {{{"file", "ds.json"}, {"text", kDeepSpeed}}}}};
+  const auto derived = Document::parse(answer(request.dump()).document);
+  EXPECT_EQ(derived["devices"], 8) << derived.dump(2).substr(0, 300);
+  EXPECT_EQ(derived["training"]["global_batch"], 16);
+  // Over the text itself: what is said otherwise is changed, a key that nobody knows stays.
+  Document other = request;
+  other["subcommand"] = "export";
+  other["to"] = "deepspeed";
+  other["global-batch"] = 32;
+  const auto exported = Document::parse(answer(other.dump()).document);
+  ASSERT_TRUE(exported.contains("files")) << exported.dump();
+  const std::string text = exported["files"][0]["text"];
+  EXPECT_TRUE(has(text, "\"train_batch_size\": 32,")) << text;
+  EXPECT_TRUE(has(text, "\"gradient_clipp1ng\": 1.0,")) << text;
+  expect_same(R"({"subcommand": "export", "model": "llama-3.1-8b", "cluster": "h100-sxm:1",
+                  "placement": "dp=8:fsdp", "to": "torchtitan"})",
+              "export llama-3.1-8b --cluster h100-sxm:1 --placement dp=8:fsdp --to torchtitan");
+}
+
+TEST(Call, MendsTextsAndWritesNothing) {
+  const Folder folder;
+  const std::string file = folder.write("ds.json", kDeepSpeed);
+  const Document request{
+      {"subcommand", "lint"}, {"fix", true}, {"sources", {{"file", file}, {"text", kDeepSpeed}}}};
+  const auto document = Document::parse(answer(request.dump()).document);
+  ASSERT_TRUE(document.contains("mended")) << document.dump();
+  EXPECT_EQ(document["mended"][0]["file"], file);
+  EXPECT_TRUE(has(document["mended"][0]["text"], "\"gradient_clipping\": 1.0"));
+  EXPECT_EQ(read(file), kDeepSpeed);
+}
+
+TEST(Call, RefusesSourcesThatAreNone) {
+  const auto problem_of = [](const std::string& sources) {
+    const Answer wrong = answer(R"({"subcommand": "lint", "sources": )" + sources + "}");
+    EXPECT_EQ(wrong.status, 2) << sources;
+    return Document::parse(wrong.document)["error"]["message"].get<std::string>();
+  };
+  EXPECT_TRUE(has(problem_of(R"([{"file": "a.toml"}])"), "'text' is missing"));
+  EXPECT_TRUE(has(problem_of(R"([{"file": "a.toml", "text": 7}])"), "is no text"));
+  EXPECT_TRUE(has(problem_of(R"([{"file": "", "text": "a = 1"}])"), "file"));
+  EXPECT_TRUE(has(problem_of(R"([{"file": "a.toml", "text": "[a", "name": "b"}])"), "name"));
+  EXPECT_TRUE(has(problem_of(R"([{"file": "a", "text": "x"}, {"file": "a", "text": "y"}])"),
+                  "is said twice"));
+  EXPECT_TRUE(has(problem_of(R"([{"file": "a.toml", "text": "[a"}])"), "a.toml"));
+  EXPECT_TRUE(has(problem_of("[]"), "SOURCES"));
+  EXPECT_TRUE(has(problem_of(R"(["no-such.toml"])"), "no-such.toml"));
+  EXPECT_TRUE(has(problem_of(R"("a.toml", "seq": "x")"), "--seq"));
+}
+
 }  // namespace
 }  // namespace placet

@@ -1,4 +1,4 @@
-#include "cli/export_sources.h"
+#include "call/export_sources.h"
 
 #include <algorithm>
 #include <array>
@@ -11,6 +11,7 @@ namespace {
 SourceWords words_alone(const JobFlags& flags) {
   SourceWords words;
   words.sources = flags.from;
+  words.texts = flags.texts;
   words.dialect = flags.dialect;
   words.cluster = flags.cluster;
   words.set = flags.set;
@@ -53,6 +54,14 @@ Words given_in(const SourceWords& words) {
 
 }  // namespace
 
+Exported exported_of(const Catalog& catalog, const JobFlags& flags, const JobRequest& request,
+                     const std::string& dialect) {
+  require_one_placement(flags);
+  const auto origin = origin_of(catalog, flags, writable_name(catalog, dialect));
+  return origin ? export_over(catalog, request, *origin, dialect)
+                : export_job(catalog, request, dialect);
+}
+
 std::optional<Original> origin_of(const Catalog& catalog, const JobFlags& flags,
                                   const std::string& dialect) {
   if (flags.from.empty()) return std::nullopt;
@@ -63,7 +72,7 @@ std::optional<Original> origin_of(const Catalog& catalog, const JobFlags& flags,
   const SourceWords words = words_left_open(flags, alone);
   const Imported said = imported_of(catalog, words);
   job_text(said);  // refuses what is no job yet, with the flags that complete it
-  const ConfigurationText read = read_source_text(flags.from[at]);
+  const ConfigurationText read = source_text_of(flags.texts, flags.from[at]);
   Original origin{.source = parse_source(read.text, read.form, flags.from[at]),
                   .text = read.text,
                   .others = {},
@@ -71,7 +80,7 @@ std::optional<Original> origin_of(const Catalog& catalog, const JobFlags& flags,
                   .said = request_of_words(said.job, flags.from[at])};
   origin.said.cluster = flags.cluster.empty() ? origin.said.cluster : flags.cluster;
   for (std::size_t i = 0; i < flags.from.size(); ++i) {
-    if (i != at) origin.others.push_back(read_source(flags.from[i]));
+    if (i != at) origin.others.push_back(source_of(flags.texts, flags.from[i]));
   }
   return origin;
 }

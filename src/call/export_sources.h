@@ -1,4 +1,5 @@
-// A job over the configuration that --from named, for the command that exports.
+// What export answers: a job in a dialect, over the configuration that --from named where there is
+// one of that dialect.
 #pragma once
 
 #include <optional>
@@ -12,5 +13,9 @@ namespace placet {
 /// the sources say by themselves. None: there is none of that dialect, and the job is written anew.
 std::optional<Original> origin_of(const Catalog& catalog, const JobFlags& flags,
                                   const std::string& dialect);
+
+/// The files that say the request in a dialect, or what it cannot say. Throws InputError.
+Exported exported_of(const Catalog& catalog, const JobFlags& flags, const JobRequest& request,
+                     const std::string& dialect);
 
 }  // namespace placet
