@@ -1,12 +1,27 @@
 #include "cli/import_flags.h"
 
+#include <iostream>
+#include <iterator>
+
 #include "call/configurations.h"
 #include "cli/data_flag.h"
 
 namespace placet {
 
+void take_source(const std::string& name, SourceTexts& texts) {
+  if (name != "-" || texts.contains(name)) return;
+  constexpr std::size_t kMost = std::size_t{8} << 20;  // more than any source may have
+  std::string& text = texts[name];
+  for (std::istreambuf_iterator<char> at(std::cin), end; at != end && text.size() < kMost; ++at) {
+    text += *at;
+  }
+}
+
 void add_import_flags(CLI::App& command, ImportFlags& flags) {
-  command.add_option("SOURCES", flags.words.sources, "Configuration files and launch scripts");
+  command
+      .add_option("SOURCES", flags.words.sources,
+                  "Configuration files and launch scripts; '-': standard input")
+      ->each([&flags](const std::string& name) { take_source(name, flags.words.texts); });
   command.add_option("--dialect", flags.words.dialect,
                      "How the sources are to be read (guessed from their keys)");
   command.add_option("--model", flags.words.model, "The model, where the sources do not say it");

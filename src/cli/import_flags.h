@@ -14,6 +14,9 @@ struct ImportFlags {
   bool json = false;
 };
 
+/// Reads standard input as the text of the source '-'; of another name it reads nothing.
+void take_source(const std::string& name, SourceTexts& texts);
+
 /// Adds SOURCES, --dialect, --json and the flags that give what sources leave out.
 void add_import_flags(CLI::App& command, ImportFlags& flags);
 

@@ -5,6 +5,7 @@
 
 #include "catalog/reader.h"
 #include "cli/data_flag.h"
+#include "cli/import_flags.h"
 #include "report/derivation_text.h"
 #include "units/error.h"
 #include "units/nearest.h"
@@ -29,7 +30,9 @@ void add_model_flags(CLI::App& command, JobFlags& flags) {
       ->type_name("FILE");
   command
       .add_option("--from", flags.from,
-                  "Configurations of an engine and launch scripts that say the job")
+                  "Configurations of an engine and launch scripts that say the job; '-': "
+                  "standard input")
+      ->each([&flags](const std::string& name) { take_source(name, flags.texts); })
       ->type_name("SOURCES");
   command.add_option("--dialect", flags.dialect, "How the sources are to be read (guessed)")
       ->type_name("NAME");

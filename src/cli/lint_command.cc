@@ -14,6 +14,7 @@
 #include "cli/import_flags.h"
 #include "cli/output.h"
 #include "interop/lint_fix.h"
+#include "units/error.h"
 
 namespace placet {
 namespace {
@@ -33,6 +34,11 @@ std::string write_fixes(const std::vector<LintFinding>& findings,
     std::vector<LintFinding> own;
     std::ranges::copy_if(findings, std::back_inserter(own),
                          [&](const LintFinding& finding) { return finding.file == file; });
+    if (file == "-") {
+      throw InputError({.where = "--fix",
+                        .problem = "writes into files, and standard input is none",
+                        .allowed = "the name of a file"});
+    }
     const ConfigurationText source = read_source_text(file);
     const FixedText fixed = fixed_text(source.text, source.form, own);
     if (fixed.changes.empty()) continue;
@@ -109,7 +115,7 @@ std::vector<LintFinding> findings_of(const LintCall& call) {
   if (!call.each) return linted_of(catalog, call.flags.words);
   std::vector<LintFinding> findings;
   for (const std::string& file : call.flags.words.sources) {
-    const Source source = read_source(file);
+    const Source source = source_of(call.flags.words.texts, file);
     const bool is_known = !call.flags.words.dialect.empty() ||
                           !guess_dialect(catalog, dialect_heads(catalog), source).empty();
     if (!is_known) continue;
@@ -155,7 +161,8 @@ void add_lint_command(CLI::App& program, Action& action) {
       "\nExamples:\n"
       "  placet lint train.toml --world-size 64\n"
       "  placet lint run.slurm ds_config.json config.json --fix\n"
-      "  placet lint run.args --format github\n");
+      "  placet lint run.args --format github\n"
+      "  ssh login cat run.slurm | placet lint -\n");
   command->callback([call, &action] { action = [call] { return lint_sources(*call); }; });
 }
 

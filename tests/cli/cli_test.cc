@@ -407,6 +407,18 @@ TEST(VerifyCommandTest, JudgesValuesAndNotTheOrder) {
   EXPECT_FALSE(Json::parse(wrong.out)["findings"].empty());
 }
 
+// How a text is written is told by its first line where no name says it.
+TEST(StandardInputTest, IsASourceLikeAFile) {
+  const std::string toml = "printf '[parallelism]\\ntensor_parallel_degree = 3\\n' |";
+  const Result lint = run("lint - --model llama-3.1-8b --world-size 8", toml);
+  EXPECT_EQ(lint.status, 1);
+  EXPECT_TRUE(has(lint.out, "-:2: error PL003 heads-over-tensor")) << lint.out << lint.err;
+  const Result derive = run("derive --from - --model gpt2 --world-size 2 --seq 128 --json",
+                            "printf '[training]\\nlocal_batch_size = 2\\n' |");
+  EXPECT_EQ(derive.status, 0) << derive.err;
+  EXPECT_EQ(run("lint - --fix --world-size 8", toml).status, 2);
+}
+
 TEST(ModelFlagTest, SaysWhatTheArgumentSays) {
   const std::string rest = " --placement dp=2:ddp --seq 128 --json";
   const std::string argument = run("derive gpt2" + rest).out;
