@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "interop/dialect.h"
+#include "interop/shell_branches.h"
 #include "interop/source_parts.h"
 
 namespace placet {
@@ -193,21 +194,37 @@ class Lines {
  public:
   void take(const std::string& line, std::size_t number) {
     const std::size_t first = line.find_first_not_of(" \t");
-    const bool is_directive = first != std::string::npos && line.compare(first, 8, "#SBATCH ") == 0;
-    const std::vector<LineWord> words = words_of(is_directive ? line.substr(first + 8) : line);
+    if (first != std::string::npos && line.compare(first, 8, "#SBATCH ") == 0) {
+      runs_ = Runs::yes;
+      take_words(line.substr(first + 8), number);
+      return;
+    }
+    const auto resolve = [this](const std::string& word) { return value_of(word); };
+    for (const std::string& statement : statements_of(line)) {
+      const std::string rest = branches_.take(statement, resolve);
+      runs_ = branches_.runs();
+      if (runs_ == Runs::no) std::swap(settings, idle);
+      take_words(rest, number);
+      if (runs_ == Runs::no) std::swap(settings, idle);
+    }
+  }
+
+  std::vector<Setting> settings;
+  std::vector<Setting> idle;  // of branches that are not taken
+
+ private:
+  void take_words(const std::string& text, std::size_t number) {
     open_.reset();
-    for (const LineWord& word : words) {
+    for (const LineWord& word : words_of(text)) {
       if (holds_options(word.text)) {
         for (const LineWord& inner : words_of(word.text)) take_word(inner, number);
       } else {
         take_word(word, number);
       }
     }
+    open_.reset();
   }
 
-  std::vector<Setting> settings;
-
- private:
   // Options that stand in one pair of quotes: "--vocab-size 128256", but not "--data-path=a b".
   static bool holds_options(const std::string& word) {
     const std::size_t blank = word.find(' ');
@@ -299,13 +316,22 @@ class Lines {
     return {std::istream_iterator<std::string>(stream), {}};
   }
 
-  // A name with two values (the branches of a condition) has none that is plain.
+  // A branch that is taken has the last word. Otherwise a name with two values has none that is
+  // plain: of branches that may be taken, or of which a part of a script no longer tells.
   void assign(const std::string& name, const std::string& value) {
+    if (runs_ == Runs::no) return;
+    if (runs_ == Runs::yes && branches_.is_inside()) {
+      ambiguous_.erase(name);
+      variables_[name] = value;
+      return;
+    }
     const auto [known, is_new] = variables_.emplace(name, value);
     if (!is_new && known->second != value) ambiguous_.insert(name);
     if (ambiguous_.contains(name)) variables_.erase(name);
   }
 
+  ShellBranches branches_;
+  Runs runs_ = Runs::yes;  // the statement at hand
   Variables variables_;
   std::size_t added_ = 0;  // bytes of values of variables
   std::set<std::string> ambiguous_;
@@ -316,12 +342,12 @@ class Lines {
 
 }  // namespace
 
-std::vector<Setting> argument_settings(const std::string& text) {
+ScriptSettings script_settings(const std::string& text) {
   Lines lines;
   std::istringstream stream(text);
   std::size_t number = 0;
   for (std::string line; std::getline(stream, line);) lines.take(line, ++number);
-  return lines.settings;
+  return {.settings = std::move(lines.settings), .idle = std::move(lines.idle)};
 }
 
 }  // namespace placet

@@ -131,9 +131,24 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
 // Comparing spellings is dear, and nobody reads more of them.
 constexpr std::size_t kMostNearest = 100;
 
+// What stands in branches of a script that are not taken.
+void add_idle(const Source& source, std::size_t begin, Imported& imported) {
+  if (source.idle.empty()) return;
+  for (const Setting& setting : source.idle) {
+    imported.ledger.push_back({.file = source.file,
+                               .setting = setting,
+                               .fate = Fate::no_effect,
+                               .what = "in a branch that is not taken"});
+  }
+  std::stable_sort(
+      imported.ledger.begin() + static_cast<std::ptrdiff_t>(begin), imported.ledger.end(),
+      [](const LedgerLine& a, const LedgerLine& b) { return a.setting.line < b.setting.line; });
+}
+
 }  // namespace
 
 void read_ledger(const Source& source, const Dialect* dialect, Imported& imported) {
+  const std::size_t begin = imported.ledger.size();
   std::size_t compared = 0;
   for (const Setting& setting : source.settings) {
     LedgerLine line{.file = source.file,
@@ -152,6 +167,7 @@ void read_ledger(const Source& source, const Dialect* dialect, Imported& importe
     }
     imported.ledger.push_back(std::move(line));
   }
+  add_idle(source, begin, imported);
 }
 
 void settle_open(Imported& imported) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "catalog/file_text.h"
 #include "interop/source_parts.h"
@@ -62,6 +63,11 @@ SourceForm form_of_text(const std::string& text) {
   return SourceForm::arguments;
 }
 
+void take_script(ScriptSettings script, Source& source) {
+  source.settings = std::move(script.settings);
+  source.idle = std::move(script.idle);
+}
+
 }  // namespace
 
 std::string name_of(SourceForm form) {
@@ -102,12 +108,13 @@ Source parse_source(const std::string& text, SourceForm form, const std::string&
       source.settings = json_settings(valid_utf8(text), file);
       break;
     case SourceForm::arguments:
-      source.settings = argument_settings(valid_utf8(text));
+      take_script(script_settings(valid_utf8(text)), source);
       break;
   }
-  if (source.settings.size() > kMostSettings) {
-    fail_at_line(file, source.settings[kMostSettings].line, "holds too many settings",
-                 std::to_string(kMostSettings) + " at most");
+  if (source.settings.size() + source.idle.size() > kMostSettings) {
+    const bool is_idle = source.settings.size() <= kMostSettings;
+    fail_at_line(file, (is_idle ? source.idle.back() : source.settings[kMostSettings]).line,
+                 "holds too many settings", std::to_string(kMostSettings) + " at most");
   }
   return source;
 }

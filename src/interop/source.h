@@ -31,6 +31,7 @@ struct Source {
   std::string file;
   SourceForm form = SourceForm::toml;
   std::vector<Setting> settings;
+  std::vector<Setting> idle = {};     // of a launch script: in branches that are not taken
   std::vector<std::string> comments;  // by line, from line 1; what follows a '#'
 };
 

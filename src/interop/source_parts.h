@@ -21,9 +21,15 @@ void resolve_references(std::vector<Setting>& settings);
 /// Settings of a TOML text. Throws InputError with file and line.
 std::vector<Setting> toml_settings(const std::string& text, const std::string& file);
 
-/// Options, directives and variables of a launch script. Variables are replaced where an earlier
-/// line gives them a plain value; all others are left as they are written.
-std::vector<Setting> argument_settings(const std::string& text);
+/// Options, directives and variables of a launch script.
+struct ScriptSettings {
+  std::vector<Setting> settings;
+  std::vector<Setting> idle;  // those of branches that are not taken
+};
+
+/// Variables are replaced where an earlier line gives them a plain value; all others are left as
+/// they are written, and branches that depend on them may all be taken.
+ScriptSettings script_settings(const std::string& text);
 
 /// Throws InputError about a line of a source.
 [[noreturn]] void fail_at_line(const std::string& file, std::size_t line,

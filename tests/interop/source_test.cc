@@ -71,6 +71,48 @@ TEST(SourceTest, AVariableOfTwoValuesIsUnresolved) {
   EXPECT_EQ(settings.back(), (Setting{"--tp", "$TP", 3}));
 }
 
+std::vector<std::string> said(const std::string& text) {
+  std::vector<std::string> out;
+  for (const Setting& setting : settings_of(text, SourceForm::arguments)) {
+    if (setting.path.starts_with("--")) out.push_back(setting.path + "=" + setting.value);
+  }
+  return out;
+}
+
+TEST(SourceTest, ConditionsOfPlainValuesAreRead) {
+  using Texts = std::vector<std::string>;
+  const std::string sized =
+      "SIZE=${SIZE:-70B}\nif [ \"$SIZE\" = \"8B\" ]; then\n  L=32\n"
+      "elif [[ $SIZE == 70B ]]; then\n  L=80\nelse\n  exit 1\nfi\n--num-layers $L\n";
+  EXPECT_EQ(said(sized), Texts{"--num-layers=80"});
+  const std::string chosen =
+      "SIZE=8B\ncase $SIZE in\n  7B|8B) L=32; H=4096 ;;\n  *)\n    L=80\n    ;;\nesac\n"
+      "--num-layers $L --hidden-size $H\n";
+  EXPECT_EQ(said(chosen), (Texts{"--num-layers=32", "--hidden-size=4096"}));
+  const std::string one_line =
+      "FSDP=0; if [ $FSDP -eq 1 ]; then A=\"--fsdp\"; else A=\"--dp\"; fi\n";
+  EXPECT_EQ(said(one_line), Texts{"--dp=true"});
+  EXPECT_EQ(said("R=1\n[ $R -gt 0 ] && A=\"--recompute\"\n[[ $R != 1 ]] && B=\"--none\"\n"),
+            Texts{"--recompute=true"});
+  EXPECT_EQ(said("A=1\nif [ $A = 1 ] && [ $A -lt 9 ]; then\n--x\nfi\n"), Texts{"--x=true"});
+}
+
+// What a script is called with, files and patterns are not known: both branches are read.
+TEST(SourceTest, ConditionsOfOtherValuesMayHold) {
+  for (const char* test : {"[ $1 = 2 ]", "[ -f load ]", "[[ $A == 8* ]]", "(( A > 1 ))"}) {
+    const std::string text = std::string("A=8B\nif ") + test + "; then\n--x 1\nelse\n--x 2\nfi\n";
+    EXPECT_EQ(said(text), (std::vector<std::string>{"--x=1", "--x=2"})) << test;
+  }
+  EXPECT_EQ(said("for i in 1 2; do\nTP=$i\ndone\nTP=8\n--tp $TP\n").back(), "--tp=$TP");
+}
+
+TEST(SourceTest, BranchesThatAreNotTakenStayInTheLedger) {
+  const Source source =
+      parse_source("A=0\nif [ $A = 1 ]; then\n--x 1\nfi\n", SourceForm::arguments, "f");
+  ASSERT_EQ(source.idle.size(), 1U);
+  EXPECT_EQ(source.idle[0], (Setting{"--x", "1", 3}));
+}
+
 // What runs the script, where output goes, and what comes after are no values of the option.
 TEST(SourceTest, AnOptionEndsWhereItsCommandDoes) {
   const auto settings = settings_of(

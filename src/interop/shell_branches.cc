@@ -1,0 +1,256 @@
+#include "interop/shell_branches.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "interop/dialect.h"
+#include "units/trimmed.h"
+
+namespace placet {
+namespace {
+
+// The first word of a statement, and what follows it.
+std::pair<std::string, std::string> parted(const std::string& statement) {
+  const std::size_t end = std::min(statement.find_first_of(kWhitespace), statement.size());
+  return {statement.substr(0, end), std::string(trimmed(statement.substr(end), kWhitespace))};
+}
+
+// Words without their quotes. An empty pair of quotes is a word.
+std::vector<std::string> plain_words(const std::string& text) {
+  std::vector<std::string> words;
+  std::string word;
+  bool inside = false;
+  char quote = 0;
+  const auto end_word = [&] {
+    if (inside) words.push_back(word);
+    word.clear();
+    inside = false;
+  };
+  for (const char c : text) {
+    if (quote != 0 ? c == quote : c == '"' || c == '\'') {
+      quote = quote != 0 ? 0 : c;
+      inside = true;
+    } else if (quote == 0 && kWhitespace.find(c) != std::string_view::npos) {
+      end_word();
+    } else {
+      word += c;
+      inside = true;
+    }
+  }
+  end_word();
+  return words;
+}
+
+bool is_plain(const std::string& value) {
+  return value.find_first_of("$`*?[\\") == std::string::npos;
+}
+
+Runs said(bool holds) { return holds ? Runs::yes : Runs::no; }
+
+Runs numbers_compare(const std::string& left, const std::string& op, const std::string& right) {
+  const auto a = whole_number(left);
+  const auto b = whole_number(right);
+  if (!a || !b) return Runs::maybe;
+  if (op == "-eq") return said(*a == *b);
+  if (op == "-ne") return said(*a != *b);
+  if (op == "-gt") return said(*a > *b);
+  if (op == "-ge") return said(*a >= *b);
+  if (op == "-lt") return said(*a < *b);
+  return op == "-le" ? said(*a <= *b) : Runs::maybe;
+}
+
+// One comparison: its words are plain.
+Runs compares(const std::vector<std::string>& words) {
+  if (!std::ranges::all_of(words, is_plain)) return Runs::maybe;
+  if (words.size() == 2 && words[0] == "-z") return said(words[1].empty());
+  if (words.size() == 2 && words[0] == "-n") return said(!words[1].empty());
+  if (words.size() != 3) return Runs::maybe;
+  if (words[1] == "=" || words[1] == "==") return said(words[0] == words[2]);
+  if (words[1] == "!=") return said(words[0] != words[2]);
+  return numbers_compare(words[0], words[1], words[2]);
+}
+
+bool is_bracket(const std::string& word) {
+  return word == "[" || word == "[[" || word == "]" || word == "]]" || word == "test";
+}
+
+// Where the test in front of "&&" or "||" ends; none: the statement is no test.
+std::size_t end_of_test(const std::string& statement) {
+  if (!statement.starts_with("[")) return std::string::npos;
+  const std::string close = statement.starts_with("[[") ? "]]" : "]";
+  const std::size_t end = statement.find(" " + close + " ");
+  return end == std::string::npos ? end : end + 1 + close.size();
+}
+
+bool begins_function(const std::string& statement) {
+  const bool opens = statement.ends_with("{");
+  return opens && (statement.starts_with("function ") || statement.find("()") != std::string::npos);
+}
+
+}  // namespace
+
+Runs test_holds(const std::string& test, const ResolveWord& resolve) {
+  Runs all = Runs::yes;
+  bool is_and = true;
+  std::vector<std::string> term;
+  const auto join = [&] {
+    const Runs own = compares(term);
+    all = is_and ? std::min(all, own) : std::max(all, own);
+    term.clear();
+  };
+  for (const std::string& word : plain_words(test)) {
+    if (is_bracket(word)) continue;
+    if (word == "&&" || word == "||") {
+      join();
+      is_and = word == "&&";
+    } else {
+      term.push_back(resolve(word));
+    }
+  }
+  join();
+  return all;
+}
+
+std::vector<std::string> statements_of(const std::string& line) {
+  std::vector<std::string> statements(1);
+  char quote = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    const bool closes = quote != 0 && c == quote;
+    // A quote that nothing closes on the line is of a list that goes on below.
+    const bool opens =
+        quote == 0 && (c == '"' || c == '\'') && line.find(c, i + 1) != std::string::npos;
+    if (closes || opens) quote = closes ? 0 : c;
+    if (quote == 0 && c == '#' &&
+        (i == 0 || kWhitespace.find(line[i - 1]) != std::string_view::npos)) {
+      statements.back() += line.substr(i);
+      break;
+    }
+    if (quote == 0 && line.compare(i, 2, ";;") == 0) {
+      statements.insert(statements.end(), {";;", ""});
+      ++i;
+    } else if (quote == 0 && c == ';') {
+      statements.emplace_back();
+    } else {
+      statements.back() += c;
+    }
+  }
+  return statements;
+}
+
+std::string ShellBranches::take(std::string statement, const ResolveWord& resolve) {
+  test_ = Runs::yes;
+  if (statement == ";;") {
+    end_branch();
+    return {};
+  }
+  statement = std::string(trimmed(statement, kWhitespace));
+  while (!statement.empty()) {
+    if (!levels_.empty() && levels_.back().expects_pattern && take_pattern(statement)) continue;
+    const auto [keyword, rest] = parted(statement);
+    if (keyword == "then" || keyword == "do" || keyword == "else") {
+      if (keyword == "else") next_branch(Runs::yes);
+      statement = rest;
+      continue;
+    }
+    if (take_keyword(keyword, rest, resolve)) return {};
+    break;
+  }
+  if (begins_function(statement)) {
+    levels_.push_back({});
+    return {};
+  }
+  take_test(statement, resolve);
+  return statement;
+}
+
+bool ShellBranches::take_keyword(const std::string& keyword, const std::string& rest,
+                                 const ResolveWord& resolve) {
+  if (keyword == "if") {
+    const Runs condition = test_holds(rest, resolve);
+    levels_.push_back({.kind = Kind::condition, .runs = condition, .before = condition});
+  } else if (keyword == "elif") {
+    next_branch(test_holds(rest, resolve));
+  } else if (keyword == "fi") {
+    leave(Kind::condition);
+  } else if (keyword == "case" && (rest + " ").find(" in ") != std::string::npos) {
+    const std::vector<std::string> words = plain_words(rest);
+    Level level{.kind = Kind::choice, .runs = Runs::no, .word = {}, .expects_pattern = true};
+    const std::string word = words.empty() ? std::string("$") : resolve(words.front());
+    if (is_plain(word)) level.word = word;
+    levels_.push_back(std::move(level));
+  } else if (keyword == "esac") {
+    leave(Kind::choice);
+  } else if (keyword == "for" || keyword == "while" || keyword == "until") {
+    levels_.push_back({});
+  } else if (keyword == "done" || keyword == "}") {
+    leave(Kind::other);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// "7B|8B) HIDDEN=4096": the branch of a choice; what is behind the bracket stays.
+bool ShellBranches::take_pattern(std::string& statement) {
+  const std::size_t close = statement.find(')');
+  const bool is_other = statement.starts_with("esac") || statement.starts_with('#');
+  if (close == std::string::npos || is_other) return false;
+  Level& level = levels_.back();
+  level.expects_pattern = false;
+  Runs matches = level.word ? Runs::no : Runs::maybe;
+  std::string patterns = statement.substr(0, close) + "|";
+  if (patterns.starts_with("(")) patterns.erase(0, 1);
+  for (std::size_t at = 0; at < patterns.size();) {
+    const std::size_t end = patterns.find('|', at);
+    const std::vector<std::string> words = plain_words(patterns.substr(at, end - at));
+    const std::string pattern = words.size() == 1 ? words.front() : std::string("?");
+    Runs own = is_plain(pattern) ? Runs::no : Runs::maybe;
+    if (pattern == "*" || (level.word && pattern == *level.word)) own = Runs::yes;
+    if (level.word || own == Runs::yes) matches = std::max(matches, own);
+    at = end + 1;
+  }
+  statement = std::string(trimmed(statement.substr(close + 1), kWhitespace));
+  next_branch(matches);
+  return true;
+}
+
+// "[ $FSDP = 1 ] && ARGS=...": the test, and what it is in front of.
+void ShellBranches::take_test(std::string& statement, const ResolveWord& resolve) {
+  const std::size_t end = end_of_test(statement);
+  if (end == std::string::npos) return;
+  const auto [sign, rest] = parted(std::string(trimmed(statement.substr(end), kWhitespace)));
+  if (sign != "&&" && sign != "||") return;
+  const Runs holds = test_holds(statement.substr(0, end), resolve);
+  const bool is_and = sign == "&&";
+  test_ = holds == Runs::maybe ? holds : said((holds == Runs::yes) == is_and);
+  statement = rest;
+}
+
+void ShellBranches::next_branch(Runs condition) {
+  if (levels_.empty()) return;
+  Level& level = levels_.back();
+  if (level.kind == Kind::other) return;
+  level.runs = level.before == Runs::yes  ? Runs::no
+               : level.before == Runs::no ? condition
+                                          : std::min(condition, Runs::maybe);
+  level.before = std::max(level.before, condition);
+}
+
+void ShellBranches::end_branch() {
+  if (levels_.empty() || levels_.back().kind != Kind::choice) return;
+  levels_.back().expects_pattern = true;
+}
+
+void ShellBranches::leave(Kind kind) {
+  if (!levels_.empty() && levels_.back().kind == kind) levels_.pop_back();
+}
+
+Runs ShellBranches::runs() const {
+  Runs runs = test_;
+  for (const Level& level : levels_) runs = std::min(runs, level.runs);
+  return runs;
+}
+
+}  // namespace placet

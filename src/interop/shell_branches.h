@@ -1,0 +1,60 @@
+// Which statements of a launch script run, as far as conditions are of plain values: if, case, and
+// tests in front of "&&". Loops and functions may run or not. No shell is asked.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace placet {
+
+/// Whether a statement runs.
+enum class Runs { no, maybe, yes };
+
+/// A word with the values of its variables, where these are known.
+using ResolveWord = std::function<std::string(const std::string&)>;
+
+/// Whether a test holds: "[ $TP -gt 1 ]", "[[ $SIZE == 7B && $FSDP = 1 ]]", "test -z $X". One of
+/// files, patterns or unknown variables may hold.
+Runs test_holds(const std::string& test, const ResolveWord& resolve);
+
+/// The statements of a line, parted by ';' outside of quotes.
+std::vector<std::string> statements_of(const std::string& line);
+
+class ShellBranches {
+ public:
+  /// Takes the next statement; what is left of it for others to read: all behind its keywords.
+  std::string take(std::string statement, const ResolveWord& resolve);
+
+  /// Whether that runs.
+  Runs runs() const;
+
+  /// Whether it stands in a branch.
+  bool is_inside() const { return !levels_.empty(); }
+
+ private:
+  enum class Kind { condition, choice, other };
+
+  struct Level {
+    Kind kind = Kind::other;
+    Runs runs = Runs::maybe;          // the branch at hand
+    Runs before = Runs::no;           // whether an earlier branch was taken
+    std::optional<std::string> word;  // of a choice, where it is known
+    bool expects_pattern = false;
+  };
+
+  bool take_keyword(const std::string& keyword, const std::string& rest,
+                    const ResolveWord& resolve);
+  bool take_pattern(std::string& statement);
+  void take_test(std::string& statement, const ResolveWord& resolve);
+  void next_branch(Runs condition);
+  void end_branch();
+  void leave(Kind kind);
+
+  std::vector<Level> levels_;
+  Runs test_ = Runs::yes;  // in front of the statement at hand
+};
+
+}  // namespace placet
