@@ -204,10 +204,36 @@ void describe_model(const Dialect& dialect, Imported& imported) {
   if (!model.empty()) imported.job["model"] = model;
 }
 
-void check_model(const Catalog& catalog, Imported& imported) {
+// The fewest words that a described model still asks for.
+std::vector<std::string> asked_of_model(const Dialect& dialect, const Words& words) {
+  std::vector<std::string> fewest;
+  for (const DescribedModel& model : dialect.models) {
+    if (!holds(model.when, words)) continue;
+    std::vector<std::string> asked;
+    std::ranges::copy_if(model.asks, std::back_inserter(asked),
+                         [&](const std::string& word) { return !words.contains(word); });
+    if (fewest.empty() || asked.size() < fewest.size()) fewest = std::move(asked);
+  }
+  return fewest;
+}
+
+MissingFact missing_model(const Dialect& dialect, const Words& words) {
+  constexpr std::size_t kFew = 2;
+  const std::vector<std::string> asked = asked_of_model(dialect, words);
+  if (asked.empty() || asked.size() > kFew) return {"the model", "--model NAME"};
+  MissingFact missing{"the model's", ""};
+  for (const std::string& word : asked) {
+    missing.what += (word == asked.front() ? " " : " and ") + word;
+    missing.flag += "--set " + word + "=N ";
+  }
+  missing.flag += "or --model NAME";
+  return missing;
+}
+
+void check_model(const Catalog& catalog, const Dialect& dialect, Imported& imported) {
   const auto model = imported.job.find("model");
   if (model == imported.job.end()) {
-    imported.missing.push_back({"the model", "--model NAME"});
+    imported.missing.push_back(missing_model(dialect, imported.words));
   } else if (!is_model(catalog, model->second)) {
     imported.missing.push_back(
         {"a model that is known ('" + model->second + "' is not)", "--model NAME"});
@@ -387,7 +413,7 @@ void make_job(const Catalog& catalog, const Dialect& dialect, Imported& imported
   // An engine's options are put together of words, some of which are blanks.
   if (imported.job.contains("engine")) std::erase(imported.job["engine"], ' ');
   describe_model(dialect, imported);
-  check_model(catalog, imported);
+  check_model(catalog, dialect, imported);
   add_needs(dialect, imported);
   add_placement(dialect, imported);
   add_open_batch(imported);
