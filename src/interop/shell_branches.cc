@@ -83,6 +83,40 @@ std::size_t end_of_test(const std::string& statement) {
   return end == std::string::npos ? end : end + 1 + close.size();
 }
 
+// Whether a pattern of a choice is that of its word; none: the word is not known.
+Runs pattern_matches(const std::string& pattern, const std::optional<std::string>& word) {
+  if (pattern == "*") return Runs::yes;
+  if (!word || !is_plain(pattern)) return Runs::maybe;
+  return said(pattern == *word);
+}
+
+// "7B|8B", "(7B".
+Runs patterns_match(std::string patterns, const std::optional<std::string>& word) {
+  if (patterns.starts_with('(')) patterns.erase(0, 1);
+  Runs matches = Runs::no;
+  for (std::size_t at = 0; at <= patterns.size();) {
+    const std::size_t end = std::min(patterns.find('|', at), patterns.size());
+    const std::vector<std::string> words = plain_words(patterns.substr(at, end - at));
+    const std::string pattern = words.size() == 1 ? words.front() : std::string("?");
+    matches = std::max(matches, pattern_matches(pattern, word));
+    at = end + 1;
+  }
+  return matches;
+}
+
+// The quote that is open behind a character. One that nothing closes on the line is of a list that
+// goes on below.
+char quote_behind(const std::string& line, std::size_t at, char quote) {
+  const char c = line[at];
+  if (quote != 0) return c == quote ? '\0' : quote;
+  const bool opens = (c == '"' || c == '\'') && line.find(c, at + 1) != std::string::npos;
+  return opens ? c : '\0';
+}
+
+bool begins_comment(const std::string& line, std::size_t at) {
+  return line[at] == '#' && (at == 0 || kWhitespace.find(line[at - 1]) != std::string_view::npos);
+}
+
 bool begins_function(const std::string& statement) {
   const bool opens = statement.ends_with("{");
   return opens && (statement.starts_with("function ") || statement.find("()") != std::string::npos);
@@ -116,24 +150,15 @@ std::vector<std::string> statements_of(const std::string& line) {
   std::vector<std::string> statements(1);
   char quote = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    const bool closes = quote != 0 && c == quote;
-    // A quote that nothing closes on the line is of a list that goes on below.
-    const bool opens =
-        quote == 0 && (c == '"' || c == '\'') && line.find(c, i + 1) != std::string::npos;
-    if (closes || opens) quote = closes ? 0 : c;
-    if (quote == 0 && c == '#' &&
-        (i == 0 || kWhitespace.find(line[i - 1]) != std::string_view::npos)) {
-      statements.back() += line.substr(i);
-      break;
-    }
-    if (quote == 0 && line.compare(i, 2, ";;") == 0) {
+    quote = quote_behind(line, i, quote);
+    if (quote == 0 && begins_comment(line, i)) return statements;
+    if (quote != 0 || line[i] != ';') {
+      statements.back() += line[i];
+    } else if (line.compare(i, 2, ";;") == 0) {
       statements.insert(statements.end(), {";;", ""});
       ++i;
-    } else if (quote == 0 && c == ';') {
-      statements.emplace_back();
     } else {
-      statements.back() += c;
+      statements.emplace_back();
     }
   }
   return statements;
@@ -197,20 +222,8 @@ bool ShellBranches::take_pattern(std::string& statement) {
   const std::size_t close = statement.find(')');
   const bool is_other = statement.starts_with("esac") || statement.starts_with('#');
   if (close == std::string::npos || is_other) return false;
-  Level& level = levels_.back();
-  level.expects_pattern = false;
-  Runs matches = level.word ? Runs::no : Runs::maybe;
-  std::string patterns = statement.substr(0, close) + "|";
-  if (patterns.starts_with("(")) patterns.erase(0, 1);
-  for (std::size_t at = 0; at < patterns.size();) {
-    const std::size_t end = patterns.find('|', at);
-    const std::vector<std::string> words = plain_words(patterns.substr(at, end - at));
-    const std::string pattern = words.size() == 1 ? words.front() : std::string("?");
-    Runs own = is_plain(pattern) ? Runs::no : Runs::maybe;
-    if (pattern == "*" || (level.word && pattern == *level.word)) own = Runs::yes;
-    if (level.word || own == Runs::yes) matches = std::max(matches, own);
-    at = end + 1;
-  }
+  levels_.back().expects_pattern = false;
+  const Runs matches = patterns_match(statement.substr(0, close), levels_.back().word);
   statement = std::string(trimmed(statement.substr(close + 1), kWhitespace));
   next_branch(matches);
   return true;
