@@ -26,14 +26,14 @@ export const modelled = none<ModelSheet>();
 export const otherDerived = none<Derivation>();
 export const otherTimed = none<Timeline>();
 
-export type Tab = 'memory' | 'mesh' | 'time' | 'plan' | 'compare' | 'check';
+export type Tab = 'memory' | 'mesh' | 'time' | 'plan' | 'compare' | 'check' | 'config';
 export const tab = signal<Tab>('memory');
 export const started = signal<'loading' | 'ready' | string>('loading');
 
-const quick = new Client(30_000);
+export const quick = new Client(30_000);
 const slow = new Client(300_000);
 
-function faultOf(error: unknown): Fault {
+export function faultOf(error: unknown): Fault {
   const message = error instanceof Error ? error.message : String(error);
   return { message, where: '', value: '', problem: '', allowed: '', nearest: '' };
 }

@@ -15,6 +15,7 @@ interface Bundled {
 }
 declare global {
   var placetBundle: Bundled | undefined;
+  var placetDialects: string | undefined; // what dialects.js holds
 }
 
 async function unpacked(text: string): Promise<ArrayBuffer> {
@@ -23,13 +24,17 @@ async function unpacked(text: string): Promise<ArrayBuffer> {
   return new Response(stream).arrayBuffer();
 }
 
-function bundled(): Promise<Bundled> {
+/** What a script beside the page leaves behind. */
+function left<Value>(file: string, read: () => Value | undefined): Promise<Value> {
   return new Promise((resolve, reject) => {
     const script = document.createElement('script');
-    script.src = 'engine.js';
-    script.onload = () =>
-      globalThis.placetBundle ? resolve(globalThis.placetBundle) : reject(new Error('engine.js is not ours'));
-    script.onerror = () => reject(new Error('engine.js is not beside the page'));
+    script.src = file;
+    script.onload = () => {
+      const value = read();
+      if (value === undefined) reject(new Error(`${file} is not ours`));
+      else resolve(value);
+    };
+    script.onerror = () => reject(new Error(`${file} is not beside the page`));
     document.head.append(script);
   });
 }
@@ -42,7 +47,7 @@ async function fetched(): Promise<Parts> {
 }
 
 async function opened(): Promise<Parts> {
-  const { engine, catalogue } = await bundled();
+  const { engine, catalogue } = await left('engine.js', () => globalThis.placetBundle);
   const [code, texts] = await Promise.all([unpacked(engine), unpacked(catalogue)]);
   return {
     module: await WebAssembly.compile(code),
@@ -55,6 +60,26 @@ function loaded(): Promise<Parts> {
   parts ??= location.protocol === 'file:' ? opened() : fetched().catch(opened);
   return parts;
 }
+
+type Texts = Record<string, string>;
+
+/** How configurations of engines are read: a part of the catalogue that most jobs never need. */
+let known: Promise<Texts> | undefined;
+function dialects(): Promise<Texts> {
+  const here = async (): Promise<Texts> => {
+    const texts = await unpacked(await left('dialects.js', () => globalThis.placetDialects));
+    return JSON.parse(new TextDecoder().decode(texts)) as Texts;
+  };
+  const there = async (): Promise<Texts> => {
+    const response = await fetch('dialects.json');
+    if (!response.ok) throw new Error('dialects.json is not beside the page');
+    return (await response.json()) as Texts;
+  };
+  known ??= location.protocol === 'file:' ? here() : there().catch(here);
+  known.catch(() => { known = undefined; });
+  return known;
+}
+const kOfDialects = ['import', 'lint', 'export'];
 
 /** The answer never came: stopped by the reader, or out of time. */
 export class StoppedError extends Error {}
@@ -77,6 +102,7 @@ const token = document.querySelector<HTMLMetaElement>('meta[name="placet-token"]
 export class Client {
   private worker: Promise<Worker> | undefined;
   private aborted: AbortController | undefined;
+  private knows: Worker | undefined; // the dialects
   private next = 0;
   private readonly waiting = new Map<number, Waiting>();
 
@@ -116,6 +142,10 @@ export class Client {
   async call(request: object, progress: (text: string) => void = () => {}): Promise<Timed> {
     if (token !== undefined) return this.served(request);
     const worker = await this.workerOf();
+    if (kOfDialects.includes(String((request as { subcommand?: unknown }).subcommand)) && this.knows !== worker) {
+      worker.postMessage({ kind: 'more', catalogue: await dialects() } satisfies ToWorker);
+      this.knows = worker;
+    }
     const id = this.next++;
     return new Promise((resolve, reject) => {
       const timer = setTimeout(

@@ -1,5 +1,5 @@
 // The engine as a module: request documents in, answers out (docs/formats.md, section 17).
-import { systemCalls, treeOf } from './files.ts';
+import { addTo, systemCalls, treeOf, type Folder } from './files.ts';
 
 /** What a call came to: 0 judged good, 1 judged bad, 2 wrong input, 3 a fault of the engine's own. */
 export interface Answer {
@@ -26,6 +26,7 @@ export class Engine {
   private constructor(
     private readonly exports: Exports,
     private readonly watched: { progress: Progress },
+    private readonly files: Folder,
   ) {}
 
   /** `catalogue`: paths below the data folder and their texts. */
@@ -38,8 +39,9 @@ export class Engine {
     };
     const text = (at: number, size: number) =>
       new TextDecoder().decode(new Uint8Array(memory().buffer, at, size));
+    const files = treeOf(catalogue);
     const instance = await WebAssembly.instantiate(module, {
-      wasi_snapshot_preview1: systemCalls(treeOf(catalogue), memory),
+      wasi_snapshot_preview1: systemCalls(files, memory),
       placet: {
         progress(at: number, size: number): number {
           watched.progress(text(at, size));
@@ -49,7 +51,12 @@ export class Engine {
     });
     exports = instance.exports as unknown as Exports;
     exports._initialize();
-    return new Engine(exports, watched);
+    return new Engine(exports, watched, files);
+  }
+
+  /** More of the catalogue, that came later. */
+  add(catalogue: Record<string, string>): void {
+    addTo(this.files, catalogue);
   }
 
   call(request: string, progress: Progress = () => {}): Answer {

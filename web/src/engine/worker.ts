@@ -3,6 +3,7 @@ import { Engine } from './module.ts';
 
 export type ToWorker =
   | { kind: 'start'; module: WebAssembly.Module; catalogue: Record<string, string> }
+  | { kind: 'more'; catalogue: Record<string, string> }
   | { kind: 'call'; id: number; request: string };
 export type FromWorker =
   | { kind: 'ready' }
@@ -22,6 +23,10 @@ self.onmessage = async (event: MessageEvent<ToWorker>) => {
     } catch (error) {
       post({ kind: 'fault', id: -1, message: String(error) });
     }
+    return;
+  }
+  if (message.kind === 'more') {
+    engine?.add(message.catalogue);
     return;
   }
   const { id, request } = message;
