@@ -100,9 +100,10 @@ export async function plan(): Promise<void> {
   const { placement: _, 'micro-batch': __, recompute: ___, ...request } = requestOf('plan', job.peek());
   fronted.value = none<Plans>().peek();
   await ask(slow, planned, { ...request, top: 8 });
+  if (planned.peek().document?.exact !== true) return;
   if ((planned.peek().document?.plans.length ?? 0) > 0) await ask(slow, fronted, { ...request, top: 1, front: 16 });
 }
-export const stopPlan = () => slow.stop();
+export const stopPlan = () => void slow.finish();
 
 export function check(): void {
   void ask(slow, checked, requestOf('check', job.peek()));

@@ -265,10 +265,10 @@ test('11. the configuration of an engine, pasted: into the form, and marked wher
 test('12. files of a launch, dropped: what they leave open is of the form; and back again', async () => {
   const page = await opened();
   await page.click('#tab-config');
-  const write = (name, text) => { writeFileSync(join(folder, name), text); return join(folder, name); };
+  const kept = (name, text) => { writeFileSync(join(folder, name), text); return join(folder, name); };
   await page.setInputFiles('#sources', [
-    write('ds_config.json', '{ // HJSON\n "train_batch_size": 65, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4,\n "zero_optimization": {"stage": 3}}'),
-    write('run.sh', '#!/bin/bash\ntorchrun --nproc_per_node 8 --nnodes 1 train.py --deepspeed ds_config.json\n'),
+    kept('ds_config.json', '{ // HJSON\n "train_batch_size": 65, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4,\n "zero_optimization": {"stage": 3}}'),
+    kept('run.sh', '#!/bin/bash\ntorchrun --nproc_per_node 8 --nnodes 1 train.py --deepspeed ds_config.json\n'),
   ]);
   await page.waitForSelector('text=/Read as .*deepspeed@0\\.19/');
   await page.waitForSelector('text=/the batch is 65, but .* is 64/');
@@ -279,29 +279,43 @@ test('12. files of a launch, dropped: what they leave open is of the form; and b
     ['bad.toml', '[training\n', /bad\.toml/], ['markup.yaml', 'a: <img src=x onerror=alert(1)>\n', /not of any dialect|<img|dialect/],
     ['large.json', 'x'.repeat(5_000_000), /has 5000000 bytes/],
   ]) {
-    await page.setInputFiles('#sources', [write(name, text)]);
+    await page.setInputFiles('#sources', [kept(name, text)]);
     await page.waitForFunction(([source]) => new RegExp(source).test(document.querySelector('#panel')?.innerText ?? ''), [said.source]);
     assert.equal(await page.locator('#app img:not(.cm-widgetBuffer)').count(), 0);
   }
   await setField(page, 'model', 'llama-3.1-8b');
   await setField(page, 'global-batch', '64');
   await setField(page, 'engine', '');
-  await write8(page);
+  await write(page, 'dp=4:fsdp tp=2:tp');
+  await answers(page, /dp=4:zero3 tp=2:tp/); // as fsdp is called there
+  await page.click('text="Write"');
+  await page.waitForSelector('text=torchtitan@2026.02 cannot say this job'); // its tp always has sp
+  await write(page, 'dp=4:fsdp tp=2:tp+sp');
+  await answers(page, /tp=2:tp\+sp/);
   await page.click('text="Write"');
   await page.waitForSelector('pre.source');
   assert.match(await page.locator('pre.source').first().innerText(), /tensor_parallel_degree = 2/);
   await closed(page, '12-written');
 });
-async function write8(page) {
-  await write(page, 'dp=4:fsdp tp=2:tp');
-  await answers(page, /dp=4:zero3 tp=2:tp/); // as fsdp is called there
-}
-
 async function findingsOf(page) {
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
   return violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.target.join(' ')).slice(0, 3).join('; ')}`);
 }
+
+test('13. a search that is stopped gives the best so far', async () => {
+  const page = await opened();
+  await setField(page, 'model', 'llama-3.1-405b');
+  await setField(page, 'cluster', 'h100-sxm:512');
+  await answers(page, /405b/);
+  await page.click('#tab-plan');
+  await page.click('button.main');
+  await page.waitForSelector('text=/Searching … .*best/');
+  await page.click('text="Stop"');
+  await page.waitForSelector('text=Search ended early', { timeout: 10_000 });
+  assert.ok(await page.locator('tbody tr').count() > 0);
+  await closed(page, '13-stopped');
+});
 
 async function readOne(page) {
   await page.fill('textarea', `torchrun --nnodes 4 --nproc_per_node 8 pretrain_gpt.py --tensor-model-parallel-size 8 --num-layers 32 \\

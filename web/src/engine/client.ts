@@ -93,7 +93,14 @@ interface Waiting {
   reject(error: Error): void;
   progress(text: string): void;
   timer: ReturnType<typeof setTimeout>;
+  going: string; // an address that is there for as long as the work is wanted; empty: none
+  request: string;
+  began: number;
+  blind: boolean; // its worker cannot see that
 }
+
+const kPatienceOfStop = 1500; // milliseconds
+const kLongestRepeat = 10_000;
 
 /** Where the program serves the page, it answers in the place of the module: the token that it asks for. */
 const token = document.querySelector<HTMLMetaElement>('meta[name="placet-token"]')?.content;
@@ -152,9 +159,31 @@ export class Client {
         () => this.stop(`no answer within ${this.patience / 1000} s: this job is too large for a page`),
         this.patience,
       );
-      this.waiting.set(id, { resolve, reject, progress, timer });
-      worker.postMessage({ kind: 'call', id, request: JSON.stringify(request) } satisfies ToWorker);
+      const searches = (request as { subcommand?: unknown }).subcommand === 'plan';
+      const going = searches ? URL.createObjectURL(new Blob([''])) : '';
+      const one = { resolve, reject, progress, timer, going, request: JSON.stringify(request), began: performance.now(), blind: false };
+      this.waiting.set(id, one);
+      worker.postMessage({ kind: 'call', id, request: one.request, going, longest: Infinity } satisfies ToWorker);
     });
+  }
+
+  /** Asks searches to end with the best so far; what does not within a short time is ended. Where a worker cannot
+   * see it, another goes as far as it went: the same search takes the same steps. */
+  async finish(): Promise<void> {
+    this.aborted?.abort();
+    const [[id, one] = []] = this.waiting;
+    if (id === undefined || one === undefined) return;
+    if (this.waiting.size === 1 && one.blind) {
+      const spent = Math.min(performance.now() - one.began, kLongestRepeat);
+      void this.worker?.then((worker) => worker.terminate());
+      this.worker = undefined;
+      const worker = await this.workerOf();
+      one.blind = false;
+      if (this.waiting.has(id)) worker.postMessage({ kind: 'call', id, request: one.request, going: '', longest: spent } satisfies ToWorker);
+      return;
+    }
+    URL.revokeObjectURL(one.going);
+    setTimeout(() => { if (this.waiting.has(id)) this.stop(); }, kPatienceOfStop);
   }
 
   /** Ends whatever is being worked on. */
@@ -165,6 +194,7 @@ export class Client {
     void ended?.then((worker) => worker.terminate()).catch(() => {});
     for (const waiting of this.waiting.values()) {
       clearTimeout(waiting.timer);
+      URL.revokeObjectURL(waiting.going);
       waiting.reject(new StoppedError(reason));
     }
     this.waiting.clear();
@@ -190,11 +220,16 @@ export class Client {
     if (message.kind === 'ready') return;
     const waiting = this.waiting.get(message.id);
     if (waiting === undefined) return;
+    if (message.kind === 'blind') {
+      waiting.blind = true;
+      return;
+    }
     if (message.kind === 'progress') {
       waiting.progress(message.text);
       return;
     }
     clearTimeout(waiting.timer);
+    URL.revokeObjectURL(waiting.going);
     this.waiting.delete(message.id);
     if (message.kind === 'answer') {
       waiting.resolve(message);
