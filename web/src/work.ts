@@ -20,6 +20,7 @@ export const derived = none<Derivation>();
 export const timed = none<Timeline>();
 export const sliced = none<Slices>();
 export const planned = none<Plans>();
+export const proven = none<Plans>();
 export const fronted = none<Plans>();
 export const checked = none<Verdict>();
 export const modelled = none<ModelSheet>();
@@ -95,12 +96,16 @@ function update(own: Job, shown: Tab): void {
   }
 }
 
-/** Plans first, then the curve of those that need less memory: a search for each of its points. */
+/** Plans first; then their proofs, which are most of the work; then the curve of those that need less memory, a search
+ * for each of its points. */
 export async function plan(): Promise<void> {
   const { placement: _, 'micro-batch': __, recompute: ___, ...request } = requestOf('plan', job.peek());
   fronted.value = none<Plans>().peek();
-  await ask(slow, planned, { ...request, top: 8 });
+  proven.value = none<Plans>().peek();
+  await ask(slow, planned, { ...request, top: 8, proofs: false });
   if (planned.peek().document?.exact !== true) return;
+  await ask(slow, proven, { ...request, top: 8 });
+  if (proven.peek().document?.exact !== true) return;
   if ((planned.peek().document?.plans.length ?? 0) > 0) await ask(slow, fronted, { ...request, top: 1, front: 16 });
 }
 export const stopPlan = () => void slow.finish();
