@@ -55,7 +55,7 @@ function onePage(): Plugin {
         "worker-src 'self' blob:",
         "style-src 'unsafe-inline'",
         'img-src data: blob:',
-        "connect-src 'self'",
+        "connect-src 'self' blob:",
         "manifest-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",

@@ -122,6 +122,59 @@ def test_an_interrupt_gives_the_best_so_far():
     assert placet.plan("gpt2", cluster="2xh100-sxm", seq=128, global_batch=4).exact
 
 
+TITAN = """[model]
+name = "llama3"
+flavor = "8B"
+[training]
+local_batch_size = 1
+seq_len = 4096
+[parallelism]
+data_parallel_shard_degree = 4
+tensor_parallel_degree = 2
+pipeline_parallel_degre = 1
+"""
+
+
+def test_configurations_are_read_as_texts_and_as_files(tmp_path):
+    found = placet.import_({"train.toml": TITAN})
+    assert found
+    assert found.dialects == ["torchtitan@2026.02"]
+    assert found.words()["model"] == "llama-3.1-8b"
+    assert found.words()["seq"] == "4096"
+    # 4 x 2 devices, of which tensors take 2
+    assert placet.derive(**found.words()).devices == 8
+    (tmp_path / "train.toml").write_text(TITAN)
+    assert placet.import_(tmp_path / "train.toml").job == found.job
+    assert len(found.ledger) == 7  # a line for each key
+    missing = placet.import_({"ds.json": '{"zero_optimization": {"stage": 3}}'}, world_size=8)
+    assert not missing
+    assert "--model" in [one.flag.split()[0] for one in missing.missing]
+
+
+def test_configurations_are_linted_and_mended():
+    found = placet.lint([{"train.toml": TITAN}])
+    assert found  # a key that is passed over is no error
+    assert [one.code for one in found.findings] == ["PL001"]
+    assert found.findings[0].line == 10
+    mended = placet.lint({"train.toml": TITAN}, fix=True)
+    assert mended.findings == []
+    assert mended.mended_texts() == {
+        "train.toml": TITAN.replace("degre =", "degree ="),
+    }
+    with pytest.raises(placet.InputError) as error:
+        placet.lint({"train.toml": "[training\n"})
+    assert "train.toml" in error.value.where
+
+
+def test_jobs_are_exported():
+    words = dict(cluster="h100-sxm:1", placement="dp=8:fsdp", seq=4096, global_batch=64)
+    found = placet.export("llama-3.1-8b", to="torchtitan", **words)
+    assert found
+    assert any("seq_len = 4096" in text for text in found.texts().values())
+    over = placet.export(to="torchtitan", from_={"train.toml": TITAN}, seq=8192)
+    assert TITAN.replace("4096", "8192") in over.texts().values()
+
+
 def test_threads_share_a_catalogue():
     expected = placet.derive("gpt2", placement="dp=8:zero1").to_dict()
     shared = placet.Catalogue()

@@ -81,8 +81,9 @@ Answer answer_simulate(const Asked& asked) {
 }
 
 Answer answer_plan(const Asked& asked) {
-  allow_flags(asked.request, {"goal", "top", "fix", "require", "max-memory", "allow-tight",
-                              "tokens", "price", "scale", "front", "front-step", "goodput"});
+  allow_flags(asked.request,
+              {"goal", "top", "fix", "require", "max-memory", "allow-tight", "tokens", "price",
+               "scale", "front", "front-step", "goodput", "proofs"});
   const PlanRequest plan = plan_request_in(asked.request);
   return on_said(asked.catalog, plan.flags, AskedOf::what_to_train, [&](const JobRequest& request) {
     const PlannedJob planned = planned_of(asked.catalog, plan, request, asked.watch);

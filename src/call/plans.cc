@@ -184,6 +184,12 @@ std::future<std::invoke_result_t<Work>> beside(Work work) {
   }
 }
 
+void explain_unproven(const PlanSpace& space, const Vocabulary& vocabulary,
+                      const PlanOptions& options, PlanSheet& sheet) {
+  sheet.seconds.explanation = timed([&] { explain(space, vocabulary, options, sheet); });
+  for (PlanLine& line : sheet.plans) line.proof.reason = "proofs were not asked for";
+}
+
 /// The two, beside each other: a proof is long, and there are fewer of them than processors.
 void prove_and_explain(const PlanSpace& space, const Vocabulary& vocabulary,
                        const PlanOptions& options, PlanSheet& sheet) {
@@ -373,7 +379,7 @@ PlanSheet planned(const AskedPlan& asked, const Catalog& catalog, const Vocabula
   sheet.counts = result.counts;
   sheet.plans = plan_lines(space, vocabulary, result);
   options.progress = {};
-  prove_and_explain(space, vocabulary, options, sheet);
+  (call.proofs ? prove_and_explain : explain_unproven)(space, vocabulary, options, sheet);
   const FrontRequest front{.most = call.front,
                            .step = call.front_step.value_or(FrontRequest{}.step)};
   sheet.seconds.front = timed([&] { add_front(space, vocabulary, options, front, sheet); });

@@ -26,6 +26,7 @@ struct PlanRequest {
   std::optional<double> goodput;     // part of the time that makes progress; none: all
   std::optional<double> max_memory;  // none: all but what a job that fits leaves free
   bool allow_tight = false;
+  bool proofs = true;  // false: none of the plans is proven, which is most of the work
 };
 
 /// How a search is watched. `progress` is told in the thread that called; `stopped` is asked there

@@ -194,6 +194,7 @@ PlanRequest plan_request_in(const Reader& request) {
   plan.goodput = fraction_in(request, "goodput", {0.01, 1});
   plan.max_memory = fraction_in(request, "max-memory", {});
   plan.allow_tight = flag_in(request, "allow-tight");
+  if (const auto proofs = request.find("proofs")) plan.proofs = proofs->flag();
   return plan;
 }
 

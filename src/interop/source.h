@@ -51,8 +51,8 @@ struct ConfigurationText {
 };
 ConfigurationText read_source_text(const std::filesystem::path& path);
 
-/// Texts that are at hand, by the names that they go by: for callers that have no files. Names end as
-/// files do; where one has no ending, its text says how it is written.
+/// Texts that are at hand, by the names that they go by: for callers that have no files. Names end
+/// as files do; where one has no ending, its text says how it is written.
 using SourceTexts = std::map<std::string, std::string>;
 
 /// The text of this name, or else of the file. Throws InputError as for files.

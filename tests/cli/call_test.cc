@@ -58,6 +58,25 @@ TEST(Call, GivesTimesAndPlansOfTheProgram) {
               "--max-memory 0.5 --scale 4 --front 2");
 }
 
+TEST(Call, PlansWithoutProofsAreTheSamePlans) {
+  const auto plans = [](const std::string& more) {
+    return Document::parse(answer(R"({"subcommand": "plan", "model": "gpt2", "top": 2, "seq": 256,
+        "cluster": "2xh100-sxm", "global-batch": 8)" +
+                                  more + "}")
+                               .document)["plans"];
+  };
+  const Document proven = plans("");
+  const Document open = plans(R"(, "proofs": false)");
+  ASSERT_EQ(open.size(), 2U);
+  EXPECT_EQ(proven[0]["proof"], "proven");
+  EXPECT_EQ(open[0]["proof"], "not proven");
+  EXPECT_EQ(open[0]["proof_reason"], "proofs were not asked for");
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    EXPECT_EQ(open[i]["placement"], proven[i]["placement"]);
+    EXPECT_EQ(open[i]["step_seconds"], proven[i]["step_seconds"]);
+  }
+}
+
 TEST(Call, GivesTheSlicesOfASimulatedStep) {
   const Answer given = answer(R"({"subcommand": "simulate", "model": "gpt2", "slices": true,
       "placement": "pp=2:1f1b dp=2:ddp", "cluster": "4xh100-sxm", "global-batch": 8})");

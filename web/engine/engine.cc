@@ -27,9 +27,12 @@ const placet::Catalog& catalogue() {
 
 extern "C" {
 
-// Told how a search goes on; whatever but 0 it returns, the search ends with the best so far.
-[[clang::import_module("placet"), clang::import_name("progress")]] int placet_progress(
+// Told how a search goes on.
+[[clang::import_module("placet"), clang::import_name("progress")]] void placet_progress(
     const char* text, std::size_t size);
+
+// Asked whether it shall end with the best so far: whatever but 0 says so.
+[[clang::import_module("placet"), clang::import_name("stopped")]] int placet_stopped();
 
 // Room for a request of so many bytes.
 [[clang::export_name("placet_take")]] char* placet_take(std::size_t size) {
@@ -39,12 +42,11 @@ extern "C" {
 
 // Answers it: the status.
 [[clang::export_name("placet_call")]] int placet_call() {
-  bool stopped = false;
-  const placet::PlanWatch watch{.stopped = [&] { return stopped; },
+  const placet::PlanWatch watch{.stopped = [] { return placet_stopped() != 0; },
                                 .progress =
-                                    [&](const placet::PlanProgress& found) {
+                                    [](const placet::PlanProgress& found) {
                                       const std::string text = placet::progress_text(found);
-                                      stopped = placet_progress(text.data(), text.size()) != 0;
+                                      placet_progress(text.data(), text.size());
                                     }};
   try {
     answer = placet::call(catalogue(), request, watch);

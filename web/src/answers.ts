@@ -189,3 +189,34 @@ export interface Fault {
   allowed: string;
   nearest: string;
 }
+
+/** What import answers: the words of a job, what is missing, and what became of every key. */
+export interface Imported {
+  dialects: string[];
+  job: Record<string, string>;
+  missing: { what: string; flag: string }[];
+  batches?: number[];
+  ledger: { file: string; line: number; key: string; value: string; fate: string; what: string }[];
+}
+
+export interface LintFinding {
+  code: string;
+  name: string;
+  severity: 'error' | 'warning' | 'advice';
+  file: string;
+  line: number;
+  message: string;
+  fix: string;
+  fixable: boolean;
+}
+export interface Lint {
+  findings: LintFinding[];
+  mended?: { file: string; text: string }[];
+}
+
+export interface Exported {
+  dialect: string;
+  files: { name: string; text: string }[];
+  beside: Record<string, string>;
+  unsaid: { word: string; job: string; nearest: string }[];
+}

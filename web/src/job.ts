@@ -1,9 +1,11 @@
 // The job that the page is about: one value, its history, and the link that holds it whole.
 import { computed, signal } from '@preact/signals';
 
+/** Words that few jobs say. */
+export const kFurther = ['lengths', 'lora', 'loss', 'clip', 'routing', 'balance-loss'] as const;
 export const kWords = [
   'model', 'cluster', 'placement', 'seq', 'global-batch', 'micro-batch', 'recompute', 'precision',
-  'optimizer', 'engine',
+  'optimizer', 'engine', ...kFurther,
 ] as const;
 export type Word = (typeof kWords)[number];
 
@@ -21,6 +23,12 @@ export const kFirst: Job = {
   precision: '',
   optimizer: '',
   engine: '',
+  lengths: '',
+  lora: '',
+  loss: '',
+  clip: '',
+  routing: '',
+  'balance-loss': '',
   sheet: null,
   other: '',
 };

@@ -6,9 +6,11 @@ import { change, canRedo, canUndo, commandOf, fromLink, job, linkOf, redo, undo 
 import { Findings } from './parts/common.tsx';
 import { Form } from './parts/form.tsx';
 import { save } from './parts/picture.tsx';
+import { handOver, kLargestSource } from './sources.ts';
 import './style.css';
 import { CheckView } from './views/check.tsx';
 import { CompareView } from './views/compare.tsx';
+import { ConfigView } from './views/config.tsx';
 import { Headline } from './views/headline.tsx';
 import { MemoryView } from './views/memory.tsx';
 import { MeshView } from './views/mesh.tsx';
@@ -23,6 +25,7 @@ const kTabs: { name: Tab; title: string; view: () => preact.JSX.Element | null }
   { name: 'plan', title: 'Plan', view: PlanView },
   { name: 'compare', title: 'Compare', view: CompareView },
   { name: 'check', title: 'Check', view: CheckView },
+  { name: 'config', title: 'Configurations', view: ConfigView },
 ];
 
 const told = signal('');
@@ -173,6 +176,14 @@ window.addEventListener('keydown', (event) => {
   event.preventDefault();
   if (event.shiftKey) redo();
   else undo();
+});
+// What is pasted where nobody types is a configuration.
+window.addEventListener('paste', (event) => {
+  const typing = event.target instanceof Element && event.target.closest('.cm-editor, input, textarea') !== null;
+  const text = event.clipboardData?.getData('text/plain') ?? '';
+  if (typing || text.trim() === '') return;
+  event.preventDefault();
+  handOver([{ file: 'pasted', text: text.slice(0, kLargestSource) }]);
 });
 // A file that misses the form must not take the place of the page.
 for (const kind of ['dragover', 'drop'] as const) window.addEventListener(kind, (event) => event.preventDefault());

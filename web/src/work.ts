@@ -20,20 +20,21 @@ export const derived = none<Derivation>();
 export const timed = none<Timeline>();
 export const sliced = none<Slices>();
 export const planned = none<Plans>();
+export const proven = none<Plans>();
 export const fronted = none<Plans>();
 export const checked = none<Verdict>();
 export const modelled = none<ModelSheet>();
 export const otherDerived = none<Derivation>();
 export const otherTimed = none<Timeline>();
 
-export type Tab = 'memory' | 'mesh' | 'time' | 'plan' | 'compare' | 'check';
+export type Tab = 'memory' | 'mesh' | 'time' | 'plan' | 'compare' | 'check' | 'config';
 export const tab = signal<Tab>('memory');
 export const started = signal<'loading' | 'ready' | string>('loading');
 
-const quick = new Client(30_000);
+export const quick = new Client(30_000);
 const slow = new Client(300_000);
 
-function faultOf(error: unknown): Fault {
+export function faultOf(error: unknown): Fault {
   const message = error instanceof Error ? error.message : String(error);
   return { message, where: '', value: '', problem: '', allowed: '', nearest: '' };
 }
@@ -95,14 +96,19 @@ function update(own: Job, shown: Tab): void {
   }
 }
 
-/** Plans first, then the curve of those that need less memory: a search for each of its points. */
+/** Plans first; then their proofs, which are most of the work; then the curve of those that need less memory, a search
+ * for each of its points. */
 export async function plan(): Promise<void> {
   const { placement: _, 'micro-batch': __, recompute: ___, ...request } = requestOf('plan', job.peek());
   fronted.value = none<Plans>().peek();
-  await ask(slow, planned, { ...request, top: 8 });
+  proven.value = none<Plans>().peek();
+  await ask(slow, planned, { ...request, top: 8, proofs: false });
+  if (planned.peek().document?.exact !== true) return;
+  await ask(slow, proven, { ...request, top: 8 });
+  if (proven.peek().document?.exact !== true) return;
   if ((planned.peek().document?.plans.length ?? 0) > 0) await ask(slow, fronted, { ...request, top: 1, front: 16 });
 }
-export const stopPlan = () => slow.stop();
+export const stopPlan = () => void slow.finish();
 
 export function check(): void {
   void ask(slow, checked, requestOf('check', job.peek()));

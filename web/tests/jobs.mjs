@@ -1,4 +1,7 @@
-// Two hundred requests over models, devices, placements and subcommands, the same at every run.
+// Some two hundred requests over models, devices, placements, configurations of engines and subcommands, the
+// same at every run.
+import { sources } from './sources.mjs';
+
 const models = ['gpt2', 'llama-3.1-8b', 'llama-3.1-70b', 'mixtral-8x7b', 'qwen3-8b', 'deepseek-v3', '7B'];
 const small = [
   ['h100-sxm:1', 'dp=8:ddp'], ['h100-sxm:1', 'dp=8:zero1'], ['h100-sxm:1', 'dp=8:zero2'],
@@ -40,6 +43,13 @@ export function jobs() {
   out.push({ subcommand: 'check', model: 'llama-3.1-8b', cluster: 'h100-sxm:1', placement: 'pp=2:1f1b dp=4:zero1', 'global-batch': '8' });
   for (const model of ['gpt2', 'llama-3.1-8b']) out.push({ subcommand: 'plan', model, cluster: 'h100-sxm:1', top: 3 });
   out.push({ subcommand: 'plan', model: 'llama-3.1-70b', cluster: 'h100-sxm:8', seq: '8192', 'global-batch': '512' });
+  for (const [file, text, flags] of sources) {
+    out.push({ subcommand: 'lint', sources: [{ file, text }], ...flags });
+    out.push({ subcommand: 'import', sources: [{ file, text }], ...flags });
+  }
+  for (const to of ['torchtitan', 'deepspeed', 'megatron', 'accelerate', 'maxtext']) {
+    out.push({ subcommand: 'export', model: 'llama-3.1-8b', cluster: 'h100-sxm:1', placement: 'dp=8:zero3', seq: '4096', 'global-batch': '64', to });
+  }
   for (const model of models) out.push({ subcommand: 'model', model });
   for (const list of ['models', 'devices', 'clusters', 'engines', 'strategies', 'schedules']) out.push({ subcommand: list });
   return out;

@@ -237,20 +237,103 @@ test('10. a link holds the whole job, and links of others do no harm', async () 
   }
 });
 
+test('11. the configuration of an engine, pasted: into the form, and marked where it is wrong', async () => {
+  const page = await opened();
+  await page.click('#tab-config');
+  await page.fill('textarea', [
+    '[model]', 'name = "llama3"', 'flavor = "8B"', '[training]', 'seq_len = 4096', 'local_batch_size = 2',
+    '[parallelism]', 'data_parallel_shard_degree = 8', 'tensor_parallel_degree = 8', 'pipeline_parallel_degre = 1',
+  ].join('\n'));
+  await page.click('text=Read the text');
+  await page.waitForSelector('text=Read as torchtitan@2026.02');
+  assert.equal(await page.inputValue('#model'), 'llama-3.1-8b');
+  assert.equal(await page.inputValue('#seq'), '4096');
+  assert.equal(await page.inputValue('#micro-batch'), '2');
+  assert.equal(await page.inputValue('#engine'), 'torchtitan@2026.02');
+  await answers(page, /llama-3\.1-8b on 64 devices/);
+  const mark = page.locator('.line + .mark-in-text', { hasText: 'PL001' });
+  assert.match(await mark.innerText(), /pipeline_parallel_degree/);
+  assert.match(await page.locator('.line:has(+ .mark-in-text)', { hasText: '10' }).innerText(), /pipeline_parallel_degre = 1/);
+  if (pictures) await page.screenshot({ path: join(pictures, '11-wrong.png'), fullPage: true });
+  await page.click('text=Mend what can be mended');
+  await page.waitForFunction(() => !/PL001/.test(document.querySelector('#panel')?.textContent ?? 'PL001'));
+  await page.click('text=whole text');
+  await page.waitForSelector('code >> text="pipeline_parallel_degree = 1"');
+  await closed(page, '11-mended');
+});
+
+test('12. files of a launch, dropped: what they leave open is of the form; and back again', async () => {
+  const page = await opened();
+  await page.click('#tab-config');
+  const kept = (name, text) => { writeFileSync(join(folder, name), text); return join(folder, name); };
+  await page.setInputFiles('#sources', [
+    kept('ds_config.json', '{ // HJSON\n "train_batch_size": 65, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4,\n "zero_optimization": {"stage": 3}}'),
+    kept('run.sh', '#!/bin/bash\ntorchrun --nproc_per_node 8 --nnodes 1 train.py --deepspeed ds_config.json\n'),
+  ]);
+  await page.waitForSelector('text=/Read as .*deepspeed@0\\.19/');
+  await page.waitForSelector('text=/the batch is 65, but .* is 64/');
+  assert.match(await page.locator('#panel').innerText(), /It does not say everything: .*model/);
+  assert.equal(await page.inputValue('#cluster'), 'h100-sxm:1');
+  if (pictures) await page.screenshot({ path: join(pictures, '12-dropped.png'), fullPage: true });
+  for (const [name, text, said] of [
+    ['bad.toml', '[training\n', /bad\.toml/], ['markup.yaml', 'a: <img src=x onerror=alert(1)>\n', /not of any dialect|<img|dialect/],
+    ['large.json', 'x'.repeat(5_000_000), /has 5000000 bytes/],
+  ]) {
+    await page.setInputFiles('#sources', [kept(name, text)]);
+    await page.waitForFunction(([source]) => new RegExp(source).test(document.querySelector('#panel')?.innerText ?? ''), [said.source]);
+    assert.equal(await page.locator('#app img:not(.cm-widgetBuffer)').count(), 0);
+  }
+  await setField(page, 'model', 'llama-3.1-8b');
+  await setField(page, 'global-batch', '64');
+  await setField(page, 'engine', '');
+  await write(page, 'dp=4:fsdp tp=2:tp');
+  await answers(page, /dp=4:zero3 tp=2:tp/); // as fsdp is called there
+  await page.click('text="Write"');
+  await page.waitForSelector('text=torchtitan@2026.02 cannot say this job'); // its tp always has sp
+  await write(page, 'dp=4:fsdp tp=2:tp+sp');
+  await answers(page, /tp=2:tp\+sp/);
+  await page.click('text="Write"');
+  await page.waitForSelector('pre.source');
+  assert.match(await page.locator('pre.source').first().innerText(), /tensor_parallel_degree = 2/);
+  await closed(page, '12-written');
+});
 async function findingsOf(page) {
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
   return violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.target.join(' ')).slice(0, 3).join('; ')}`);
 }
 
+test('13. a search that is stopped gives the best so far', async () => {
+  const page = await opened();
+  await setField(page, 'model', 'llama-3.1-405b');
+  await setField(page, 'cluster', 'h100-sxm:512');
+  await answers(page, /405b/);
+  await page.click('#tab-plan');
+  await page.click('button.main');
+  await page.waitForSelector('text=/Searching … .*best/');
+  await page.click('text="Stop"');
+  await page.waitForSelector('text=Search ended early', { timeout: 10_000 });
+  assert.ok(await page.locator('tbody tr').count() > 0);
+  await closed(page, '13-stopped');
+});
+
+async function readOne(page) {
+  await page.fill('textarea', `torchrun --nnodes 4 --nproc_per_node 8 pretrain_gpt.py --tensor-model-parallel-size 8 --num-layers 32 \\
+  --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 \\
+  --micro-batch-size 1 --global-batch-size 63 --bf16 --vocab-size 50304 --tensorboard-dir /a/very/long/path/${'x'.repeat(120)}`);
+  await page.click('text=Read the text');
+  await page.waitForSelector('.mark-in-text');
+}
+
 for (const colorScheme of ['light', 'dark']) {
   test(`axe-core finds nothing in any view, ${colorScheme}`, async () => {
     const page = await opened({ colorScheme, bypassCSP: true });
-    for (const tab of ['memory', 'mesh', 'time', 'plan', 'compare', 'check']) {
+    for (const tab of ['memory', 'mesh', 'time', 'plan', 'compare', 'check', 'config']) {
       await page.click(`#tab-${tab}`);
       if (tab === 'plan' || tab === 'check') await page.click('button.main');
       if (tab === 'plan') await page.waitForSelector('text=Search complete');
       if (tab === 'check') await page.waitForSelector('.conditions');
+      if (tab === 'config') await readOne(page);
       await page.waitForTimeout(300);
       assert.deepEqual(await findingsOf(page), [], tab);
       if (pictures) await page.screenshot({ path: join(pictures, `axe-${colorScheme}-${tab}.png`), fullPage: true });
@@ -262,8 +345,9 @@ for (const colorScheme of ['light', 'dark']) {
 for (const width of [360, 768, 2560]) {
   test(`nothing is cut off at ${width} pixels`, async () => {
     const page = await opened({ viewport: { width, height: 900 } });
-    for (const tab of ['memory', 'mesh', 'time', 'plan', 'compare', 'check']) {
+    for (const tab of ['memory', 'mesh', 'time', 'plan', 'compare', 'check', 'config']) {
       await page.click(`#tab-${tab}`);
+      if (tab === 'config') await readOne(page);
       await page.waitForTimeout(400);
       const beyond = await page.evaluate(() => [...document.querySelectorAll('#app *')]
         .filter((one) => one.closest('.scroll, .unseen, .gantt, .cm-editor, svg') === null)

@@ -1,15 +1,20 @@
 // The module answers what the program prints, byte for byte.
 //   node tests/same_bytes.mjs PROGRAM ENGINE.wasm
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { catalogueTexts } from '../tools/bundle.mjs';
 import { startEngine } from './engine.mjs';
 import { jobs } from './jobs.mjs';
 
-const [program, wasm] = process.argv.slice(2);
+const [program, wasm] = process.argv.slice(2).map((path) => resolve(path));
 
-function wordsOf({ subcommand, model, ...flags }) {
-  const words = [subcommand, ...(model === undefined ? [] : [model]), '--json'];
+/** A model stands where it is, but beside sources, which stand there themselves. */
+function wordsOf({ subcommand, model, sources, ...flags }) {
+  const first = sources === undefined ? [model] : sources.map(({ file }) => file);
+  const words = [subcommand, ...first.filter((word) => word !== undefined), '--json'];
+  if (sources !== undefined && model !== undefined) words.push('--model', model);
   for (const [name, value] of Object.entries(flags)) words.push(`--${name}`, String(value));
   return words;
 }
@@ -22,8 +27,10 @@ const faultOf = (text) => text.replace(/^placet: /, '').split('\n')[0];
 const engine = await startEngine(readFileSync(wasm), catalogueTexts());
 let different = 0;
 const all = jobs();
+const folder = mkdtempSync(join(tmpdir(), 'placet-same-'));
 for (const job of all) {
-  const printed = spawnSync(program, wordsOf(job), { encoding: 'utf8', maxBuffer: 1 << 28 });
+  for (const { file, text } of job.sources ?? []) writeFileSync(join(folder, file), text);
+  const printed = spawnSync(program, wordsOf(job), { encoding: 'utf8', maxBuffer: 1 << 28, cwd: folder });
   const answer = engine.call(JSON.stringify(job));
   let same = printed.status === answer.status;
   if (same && answer.status === 2) {
@@ -36,5 +43,6 @@ for (const job of all) {
     console.log(`differs: ${JSON.stringify(job)}\n  program ${printed.status} ${printed.stderr.slice(0, 300)}\n  module ${answer.status} ${answer.document.slice(0, 300)}`);
   }
 }
+rmSync(folder, { recursive: true });
 console.log(`${all.length} jobs, ${different} different`);
 process.exit(different === 0 ? 0 : 1);

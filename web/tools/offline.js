@@ -1,6 +1,6 @@
 // Keeps the page's own files, so that it opens without a network once it was seen.
 const kName = 'placet-VERSION';
-const kFiles = ['./', 'engine.wasm', 'catalogue.json', 'placet.webmanifest'];
+const kFiles = ['./', 'engine.wasm', 'catalogue.json', 'dialects.json', 'placet.webmanifest'];
 
 self.addEventListener('install', (event) => {
   event.waitUntil(caches.open(kName).then((cache) => cache.addAll(kFiles)).then(() => self.skipWaiting()));

@@ -11,6 +11,9 @@ from ._job import Job, Model
 from ._results import (
     Comparison,
     Derivation,
+    Export,
+    Import,
+    Lint,
     Listing,
     ModelSheet,
     Node,
@@ -22,7 +25,20 @@ from ._results import (
     Timeline,
     Verdict,
 )
-from ._subcommands import check, compare, derive, lower, model, plan, run, simulate, verify
+from ._subcommands import (
+    check,
+    compare,
+    derive,
+    export,
+    import_,
+    lint,
+    lower,
+    model,
+    plan,
+    run,
+    simulate,
+    verify,
+)
 
 __version__ = "0.1.0"
 
@@ -30,8 +46,11 @@ __all__ = [
     "Catalogue",
     "Comparison",
     "Derivation",
+    "Export",
+    "Import",
     "InputError",
     "Job",
+    "Lint",
     "Listing",
     "Model",
     "ModelSheet",
@@ -47,6 +66,9 @@ __all__ = [
     "check",
     "compare",
     "derive",
+    "export",
+    "import_",
+    "lint",
     "lower",
     "model",
     "plan",

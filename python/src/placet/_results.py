@@ -276,6 +276,66 @@ class Program(Result):
         return " ".join(f"{one.axis}={one.degree}" for one in self.axes)
 
 
+class Import(Result):
+    """An engine's configuration as a job, and what became of each key."""
+
+    tables = {"ledger": "ledger", "missing": "missing"}
+
+    def __bool__(self) -> bool:
+        return not self._document["missing"]
+
+    def headline(self) -> str:
+        words = self._document["job"]
+        missing = [one["what"] for one in self._document["missing"]]
+        text = ", ".join(f"{word}={value}" for word, value in words.items())
+        return text if not missing else f"{text}; missing: {', '.join(missing)}"
+
+    def words(self) -> dict[str, Any]:
+        """What it says of the job, as keywords of derive and others."""
+        words: dict[str, Any] = {}
+        for word, value in self._document["job"].items():
+            is_sheet = word == "model" and value.startswith("{")
+            words[word.replace("-", "_")] = json.loads(value) if is_sheet else value
+        return words
+
+
+class Lint(Result):
+    """What is wrong in an engine's configuration. True: no error."""
+
+    tables = {"findings": "findings"}
+
+    def __bool__(self) -> bool:
+        return all(one["severity"] != "error" for one in self._document["findings"])
+
+    def headline(self) -> str:
+        return "; ".join(
+            f"{one['file']}:{one['line']}: {one['severity']} {one['code']}: {one['message']}"
+            for one in self._document["findings"]
+        )
+
+    def mended_texts(self) -> dict[str, str]:
+        """With fix: the texts that were mended, by name."""
+        return {one["file"]: one["text"] for one in self._document.get("mended", [])}
+
+
+class Export(Result):
+    """The files that launch a job. False: the dialect cannot say it, `unsaid` has why."""
+
+    tables = {"files": "files", "unsaid": "unsaid"}
+
+    def __bool__(self) -> bool:
+        return not self._document["unsaid"]
+
+    def headline(self) -> str:
+        if not self:
+            return ", ".join(one["word"] for one in self._document["unsaid"]) + " cannot be said"
+        return ", ".join(one["name"] for one in self._document["files"])
+
+    def texts(self) -> dict[str, str]:
+        """The files by name."""
+        return {one["name"]: one["text"] for one in self._document["files"]}
+
+
 class Listing(Result):
     """A list of what there is."""
 

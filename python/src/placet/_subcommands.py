@@ -11,6 +11,9 @@ from ._job import Job, ModelLike, Word, Words, Model
 from ._results import (
     Comparison,
     Derivation,
+    Export,
+    Import,
+    Lint,
     ModelSheet,
     Plans,
     Program,
@@ -20,6 +23,22 @@ from ._results import (
 )
 
 PathLike = str | os.PathLike[str]
+# A file, or texts by the names that they go by.
+SourceLike = PathLike | Mapping[str, str]
+SourcesLike = SourceLike | Sequence[SourceLike]
+
+
+def _sources(sources: SourcesLike) -> list[Any]:
+    """Names of files, and texts that are at hand, as a request document has them."""
+    if isinstance(sources, (str, os.PathLike, Mapping)):
+        sources = [sources]
+    out: list[Any] = []
+    for source in sources:
+        if isinstance(source, Mapping):
+            out += [{"file": name, "text": text} for name, text in source.items()]
+        else:
+            out.append(os.fspath(source))
+    return out
 
 
 def _request(subcommand: str, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,6 +52,8 @@ def _request(subcommand: str, said: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if key == "model":
             value = Model(value).word
+        elif key in ("sources", "from_"):
+            key, value = key.rstrip("_"), _sources(value)
         elif isinstance(value, os.PathLike):
             value = os.fspath(value)
         elif isinstance(value, Sequence) and not isinstance(value, str):
@@ -302,3 +323,79 @@ def run(
 ) -> Run:
     """Executes the step program on real numbers and compares with one device."""
     return Run(_ask(_request("run", locals()), catalogue))
+
+
+def import_(
+    sources: SourcesLike,
+    *,
+    dialect: str | None = None,
+    model: ModelLike | None = None,
+    cluster: str | None = None,
+    engine: str | None = None,
+    placement: str | None = None,
+    world_size: Word | None = None,
+    seq: Word | None = None,
+    global_batch: Word | None = None,
+    micro_batch: Word | None = None,
+    set: str | Sequence[str] | None = None,
+    strict: bool | None = None,
+    catalogue: Catalogue | None = None,
+) -> Import:
+    """An engine's configuration as a job: files, or texts by name ({"train.toml": text})."""
+    return Import(_ask(_request("import", locals()), catalogue))
+
+
+def lint(
+    sources: SourcesLike,
+    *,
+    dialect: str | None = None,
+    model: ModelLike | None = None,
+    cluster: str | None = None,
+    engine: str | None = None,
+    placement: str | None = None,
+    world_size: Word | None = None,
+    seq: Word | None = None,
+    global_batch: Word | None = None,
+    micro_batch: Word | None = None,
+    set: str | Sequence[str] | None = None,
+    fix: bool | None = None,
+    catalogue: Catalogue | None = None,
+) -> Lint:
+    """What is wrong in an engine's configuration: files, or texts by name.
+
+    fix: texts are mended, and given back by `mended_texts()`; files are left as they are.
+    """
+    return Lint(_ask(_request("lint", locals()), catalogue))
+
+
+def export(
+    model: ModelLike | None = None,
+    *,
+    to: str,
+    job: Job | PathLike | None = None,
+    from_: SourcesLike | None = None,
+    dialect: str | None = None,
+    world_size: Word | None = None,
+    cluster: str | None = None,
+    placement: str | None = None,
+    seq: Word | None = None,
+    lengths: str | None = None,
+    global_batch: Word | None = None,
+    micro_batch: Word | None = None,
+    recompute: str | None = None,
+    precision: str | None = None,
+    optimizer: str | None = None,
+    freeze: str | Sequence[str] | None = None,
+    lora: Word | None = None,
+    loss: str | None = None,
+    clip: Word | None = None,
+    routing: str | None = None,
+    balance_loss: str | None = None,
+    engine: str | None = None,
+    catalogue: Catalogue | None = None,
+) -> Export:
+    """A job as an engine's configuration, launch line and batch script.
+
+    from_: a configuration of that dialect; what the job says otherwise is changed in its text.
+    """
+    return Export(_ask(_request("export", locals()), catalogue))

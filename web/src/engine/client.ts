@@ -15,6 +15,7 @@ interface Bundled {
 }
 declare global {
   var placetBundle: Bundled | undefined;
+  var placetDialects: string | undefined; // what dialects.js holds
 }
 
 async function unpacked(text: string): Promise<ArrayBuffer> {
@@ -23,13 +24,17 @@ async function unpacked(text: string): Promise<ArrayBuffer> {
   return new Response(stream).arrayBuffer();
 }
 
-function bundled(): Promise<Bundled> {
+/** What a script beside the page leaves behind. */
+function left<Value>(file: string, read: () => Value | undefined): Promise<Value> {
   return new Promise((resolve, reject) => {
     const script = document.createElement('script');
-    script.src = 'engine.js';
-    script.onload = () =>
-      globalThis.placetBundle ? resolve(globalThis.placetBundle) : reject(new Error('engine.js is not ours'));
-    script.onerror = () => reject(new Error('engine.js is not beside the page'));
+    script.src = file;
+    script.onload = () => {
+      const value = read();
+      if (value === undefined) reject(new Error(`${file} is not ours`));
+      else resolve(value);
+    };
+    script.onerror = () => reject(new Error(`${file} is not beside the page`));
     document.head.append(script);
   });
 }
@@ -42,7 +47,7 @@ async function fetched(): Promise<Parts> {
 }
 
 async function opened(): Promise<Parts> {
-  const { engine, catalogue } = await bundled();
+  const { engine, catalogue } = await left('engine.js', () => globalThis.placetBundle);
   const [code, texts] = await Promise.all([unpacked(engine), unpacked(catalogue)]);
   return {
     module: await WebAssembly.compile(code),
@@ -56,6 +61,26 @@ function loaded(): Promise<Parts> {
   return parts;
 }
 
+type Texts = Record<string, string>;
+
+/** How configurations of engines are read: a part of the catalogue that most jobs never need. */
+let known: Promise<Texts> | undefined;
+function dialects(): Promise<Texts> {
+  const here = async (): Promise<Texts> => {
+    const texts = await unpacked(await left('dialects.js', () => globalThis.placetDialects));
+    return JSON.parse(new TextDecoder().decode(texts)) as Texts;
+  };
+  const there = async (): Promise<Texts> => {
+    const response = await fetch('dialects.json');
+    if (!response.ok) throw new Error('dialects.json is not beside the page');
+    return (await response.json()) as Texts;
+  };
+  known ??= location.protocol === 'file:' ? here() : there().catch(here);
+  known.catch(() => { known = undefined; });
+  return known;
+}
+const kOfDialects = ['import', 'lint', 'export'];
+
 /** The answer never came: stopped by the reader, or out of time. */
 export class StoppedError extends Error {}
 
@@ -68,7 +93,14 @@ interface Waiting {
   reject(error: Error): void;
   progress(text: string): void;
   timer: ReturnType<typeof setTimeout>;
+  going: string; // an address that is there for as long as the work is wanted; empty: none
+  request: string;
+  began: number;
+  blind: boolean; // its worker cannot see that
 }
+
+const kPatienceOfStop = 1500; // milliseconds
+const kLongestRepeat = 10_000;
 
 /** Where the program serves the page, it answers in the place of the module: the token that it asks for. */
 const token = document.querySelector<HTMLMetaElement>('meta[name="placet-token"]')?.content;
@@ -77,6 +109,7 @@ const token = document.querySelector<HTMLMetaElement>('meta[name="placet-token"]
 export class Client {
   private worker: Promise<Worker> | undefined;
   private aborted: AbortController | undefined;
+  private knows: Worker | undefined; // the dialects
   private next = 0;
   private readonly waiting = new Map<number, Waiting>();
 
@@ -116,15 +149,41 @@ export class Client {
   async call(request: object, progress: (text: string) => void = () => {}): Promise<Timed> {
     if (token !== undefined) return this.served(request);
     const worker = await this.workerOf();
+    if (kOfDialects.includes(String((request as { subcommand?: unknown }).subcommand)) && this.knows !== worker) {
+      worker.postMessage({ kind: 'more', catalogue: await dialects() } satisfies ToWorker);
+      this.knows = worker;
+    }
     const id = this.next++;
     return new Promise((resolve, reject) => {
       const timer = setTimeout(
         () => this.stop(`no answer within ${this.patience / 1000} s: this job is too large for a page`),
         this.patience,
       );
-      this.waiting.set(id, { resolve, reject, progress, timer });
-      worker.postMessage({ kind: 'call', id, request: JSON.stringify(request) } satisfies ToWorker);
+      const searches = (request as { subcommand?: unknown }).subcommand === 'plan';
+      const going = searches ? URL.createObjectURL(new Blob([''])) : '';
+      const one = { resolve, reject, progress, timer, going, request: JSON.stringify(request), began: performance.now(), blind: false };
+      this.waiting.set(id, one);
+      worker.postMessage({ kind: 'call', id, request: one.request, going, longest: Infinity } satisfies ToWorker);
     });
+  }
+
+  /** Asks searches to end with the best so far; what does not within a short time is ended. Where a worker cannot
+   * see it, another goes as far as it went: the same search takes the same steps. */
+  async finish(): Promise<void> {
+    this.aborted?.abort();
+    const [[id, one] = []] = this.waiting;
+    if (id === undefined || one === undefined) return;
+    if (this.waiting.size === 1 && one.blind) {
+      const spent = Math.min(performance.now() - one.began, kLongestRepeat);
+      void this.worker?.then((worker) => worker.terminate());
+      this.worker = undefined;
+      const worker = await this.workerOf();
+      one.blind = false;
+      if (this.waiting.has(id)) worker.postMessage({ kind: 'call', id, request: one.request, going: '', longest: spent } satisfies ToWorker);
+      return;
+    }
+    URL.revokeObjectURL(one.going);
+    setTimeout(() => { if (this.waiting.has(id)) this.stop(); }, kPatienceOfStop);
   }
 
   /** Ends whatever is being worked on. */
@@ -135,6 +194,7 @@ export class Client {
     void ended?.then((worker) => worker.terminate()).catch(() => {});
     for (const waiting of this.waiting.values()) {
       clearTimeout(waiting.timer);
+      URL.revokeObjectURL(waiting.going);
       waiting.reject(new StoppedError(reason));
     }
     this.waiting.clear();
@@ -160,11 +220,16 @@ export class Client {
     if (message.kind === 'ready') return;
     const waiting = this.waiting.get(message.id);
     if (waiting === undefined) return;
+    if (message.kind === 'blind') {
+      waiting.blind = true;
+      return;
+    }
     if (message.kind === 'progress') {
       waiting.progress(message.text);
       return;
     }
     clearTimeout(waiting.timer);
+    URL.revokeObjectURL(waiting.going);
     this.waiting.delete(message.id);
     if (message.kind === 'answer') {
       waiting.resolve(message);

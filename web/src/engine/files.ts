@@ -11,14 +11,20 @@ const kDirectory = 3;
 const kRegular = 4;
 const kRoot = 3; // the first number that is not a standard stream
 
-type Folder = Map<string, Entry>;
+export type Folder = Map<string, Entry>;
 type Entry = { folder: Folder } | { text: Uint8Array };
 type Open = { entry: Entry; at: number };
 
 /** Paths such as "models/gpt2.json" as a tree below the folder /data. */
 export function treeOf(texts: Record<string, string>): Folder {
-  const encoder = new TextEncoder();
   const root: Folder = new Map([['data', { folder: new Map() }]]);
+  addTo(root, texts);
+  return root;
+}
+
+/** Puts more of them into a tree. */
+export function addTo(root: Folder, texts: Record<string, string>): void {
+  const encoder = new TextEncoder();
   for (const [path, text] of Object.entries(texts)) {
     let folder = root;
     const parts = ['data', ...path.split('/')];
@@ -33,7 +39,6 @@ export function treeOf(texts: Record<string, string>): Folder {
     }
     folder.set(name, { text: encoder.encode(text) });
   }
-  return root;
 }
 
 export class ExitError extends Error {}

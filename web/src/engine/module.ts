@@ -1,5 +1,5 @@
 // The engine as a module: request documents in, answers out (docs/formats.md, section 17).
-import { systemCalls, treeOf } from './files.ts';
+import { addTo, systemCalls, treeOf, type Folder } from './files.ts';
 
 /** What a call came to: 0 judged good, 1 judged bad, 2 wrong input, 3 a fault of the engine's own. */
 export interface Answer {
@@ -8,7 +8,12 @@ export interface Answer {
   warnings: string[];
 }
 
-export type Progress = (text: string) => void;
+/** Told how a search goes on, and asked whether it shall end with the best so far. */
+export interface Watch {
+  progress(text: string): void;
+  stopped(): boolean;
+}
+const kUnwatched: Watch = { progress: () => {}, stopped: () => false };
 
 interface Exports {
   memory: WebAssembly.Memory;
@@ -25,39 +30,44 @@ interface Exports {
 export class Engine {
   private constructor(
     private readonly exports: Exports,
-    private readonly watched: { progress: Progress },
+    private readonly watched: { by: Watch },
+    private readonly files: Folder,
   ) {}
 
   /** `catalogue`: paths below the data folder and their texts. */
   static async start(module: WebAssembly.Module, catalogue: Record<string, string>): Promise<Engine> {
     let exports: Exports | undefined;
-    const watched: { progress: Progress } = { progress: () => {} };
+    const watched: { by: Watch } = { by: kUnwatched };
     const memory = () => {
       if (exports === undefined) throw new Error('the engine has not started');
       return exports.memory;
     };
     const text = (at: number, size: number) =>
       new TextDecoder().decode(new Uint8Array(memory().buffer, at, size));
+    const files = treeOf(catalogue);
     const instance = await WebAssembly.instantiate(module, {
-      wasi_snapshot_preview1: systemCalls(treeOf(catalogue), memory),
+      wasi_snapshot_preview1: systemCalls(files, memory),
       placet: {
-        progress(at: number, size: number): number {
-          watched.progress(text(at, size));
-          return 0;
-        },
+        progress: (at: number, size: number) => watched.by.progress(text(at, size)),
+        stopped: () => (watched.by.stopped() ? 1 : 0),
       },
     });
     exports = instance.exports as unknown as Exports;
     exports._initialize();
-    return new Engine(exports, watched);
+    return new Engine(exports, watched, files);
   }
 
-  call(request: string, progress: Progress = () => {}): Answer {
+  /** More of the catalogue, that came later. */
+  add(catalogue: Record<string, string>): void {
+    addTo(this.files, catalogue);
+  }
+
+  call(request: string, watch: Watch = kUnwatched): Answer {
     const { exports } = this;
     const bytes = new TextEncoder().encode(request);
     const at = exports.placet_take(bytes.length);
     new Uint8Array(exports.memory.buffer, at, bytes.length).set(bytes);
-    this.watched.progress = progress;
+    this.watched.by = watch;
     const status = exports.placet_call();
     const warnings: string[] = [];
     for (let i = 0; i < exports.placet_warnings(); i += 1) {

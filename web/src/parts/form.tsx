@@ -2,9 +2,10 @@
 import { signal } from '@preact/signals';
 import names from 'virtual:names';
 import type { Fault, Finding } from '../answers.ts';
-import { change, job, type Word } from '../job.ts';
+import { change, job, kFurther, type Word } from '../job.ts';
 import { axesOf, devicesOf, withAxis, withNewAxis, withoutAxis, type AxisText } from '../placement.ts';
-import { derived } from '../work.ts';
+import { takeFiles } from '../views/config.tsx';
+import { derived, tab } from '../work.ts';
 import { firstLine, whole } from '../words.ts';
 import { PlacementEditor, saysOfPlacement } from './editor.tsx';
 
@@ -18,8 +19,21 @@ function wordOf(fault: Fault | null): Word | null {
   if (fault === null) return null;
   const where = (fault.where || fault.message).toLowerCase();
   if (saysOfPlacement(fault)) return 'placement';
-  const words: Word[] = ['cluster', 'seq', 'global-batch', 'micro-batch', 'recompute', 'precision', 'optimizer', 'engine', 'model'];
+  const words: Word[] = ['cluster', 'seq', 'global-batch', 'micro-batch', 'recompute', 'precision', 'optimizer', 'engine', ...kFurther, 'model'];
   return words.find((word) => where.includes(word)) ?? null;
+}
+
+/** A config.json of a model is the model; all else is a configuration of an engine. */
+async function takeAll(files: File[]): Promise<void> {
+  const [first] = files;
+  const alone = files.length === 1 && first !== undefined;
+  if (alone && first.name.endsWith('.json') && (first.size > kLargestSheet || /"model_type"|"architectures"/.test(await first.text()))) {
+    await take(first);
+  } else {
+    dropped.value = '';
+    await takeFiles(files);
+    if (files.length > 0) tab.value = 'config';
+  }
 }
 
 async function take(file: File | undefined): Promise<void> {
@@ -172,7 +186,7 @@ export function Form() {
       onSubmit={(event) => event.preventDefault()}
       onDragOver={(event) => { event.preventDefault(); over.value = true; }}
       onDragLeave={() => { over.value = false; }}
-      onDrop={(event) => { event.preventDefault(); over.value = false; void take(event.dataTransfer?.files[0]); }}
+      onDrop={(event) => { event.preventDefault(); over.value = false; void takeAll([...(event.dataTransfer?.files ?? [])]); }}
     >
       <div class="fields">
         <div class="field wide">
@@ -182,7 +196,10 @@ export function Form() {
             {model !== undefined ? `${whole(model.parameters)} parameters. ` : ''}
             Or drop a config.json here,{' '}
             <button type="button" class="plain" style={{ padding: 0, minHeight: 'auto' }}
-              onClick={() => document.getElementById('file')?.click()}>choose one</button>.
+              onClick={() => document.getElementById('file')?.click()}>choose one</button>,
+            or the{' '}
+            <button type="button" class="plain" style={{ padding: 0, minHeight: 'auto' }}
+              onClick={() => { tab.value = 'config'; }}>configuration of an engine</button>.
           </span>
           <input id="file" type="file" accept=".json,application/json" class="unseen" aria-label="config.json of a model" tabIndex={-1}
             onChange={(event) => { void take(event.currentTarget.files?.[0]); event.currentTarget.value = ''; }} />
@@ -197,6 +214,17 @@ export function Form() {
         <Choice word="optimizer" label="Optimizer" first="adamw" options={names.optimizers.filter((name) => name !== 'adamw')} />
         <Field word="engine" label="Engine" list="engines" hint="placet" wide />
         <Placement />
+        <details class="wide" open={kFurther.some((word) => job.value[word] !== '')}>
+          <summary>Further words</summary>
+          <div class="fields">
+            <Field word="clip" label="Clipping (norm)" hint="none" />
+            <Field word="lora" label="LoRA rank" hint="none" />
+            <Field word="loss" label="Loss" hint="as the engine" />
+            <Field word="lengths" label="Lengths of samples" hint="all full" />
+            <Field word="routing" label="Routing" hint="as the model" />
+            <Field word="balance-loss" label="Balance loss" hint="as the model" />
+          </div>
+        </details>
       </div>
       <datalist id="models">{names.models.map((name) => <option value={name} key={name} />)}</datalist>
       <datalist id="clusters">

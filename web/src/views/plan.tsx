@@ -7,7 +7,7 @@ import { change, job } from '../job.ts';
 import { FaultText, Grade, Section, Table } from '../parts/common.tsx';
 import { SaveButtons } from '../parts/picture.tsx';
 import { useWidth } from '../parts/width.ts';
-import { derived, fronted, plan, planned, stopPlan } from '../work.ts';
+import { derived, fronted, plan, planned, proven, stopPlan } from '../work.ts';
 import { bytes, count, percent, seconds } from '../words.ts';
 
 const pointed = signal('');
@@ -66,6 +66,12 @@ function Scatter({ plans, best, width }: { plans: PlanFigures[]; best: Set<strin
   );
 }
 
+/** Plans come before their proofs. */
+function proofOf(one: PlanFigures): string {
+  if (proven.value.busy) return 'being proven …';
+  return proven.value.document?.plans.find((other) => keyOf(other) === keyOf(one))?.proof ?? one.proof ?? '';
+}
+
 function PlanTable({ plans, caption }: { plans: PlanFigures[]; caption: string }) {
   return (
     <Table
@@ -79,7 +85,7 @@ function PlanTable({ plans, caption }: { plans: PlanFigures[]; caption: string }
         { name: 'micro-batch', number: true, of: (one) => one.micro_batch },
         { name: 'recomputation', of: (one) => one.recompute },
         { name: 'sent', number: true, of: (one) => bytes(one.sent_bytes) },
-        { name: 'equivalence', of: (one) => one.proof ?? '' },
+        { name: 'equivalence', of: (one) => proofOf(one) },
       ]}
     />
   );
@@ -96,7 +102,7 @@ export function PlanView() {
     <>
       <Section
         title="The best placements for this model on these devices"
-        aside={busy || fronted.value.busy
+        aside={busy || proven.value.busy || fronted.value.busy
           ? <button type="button" onClick={stopPlan}>Stop</button>
           : <button type="button" class="main" onClick={() => void plan()}>Search</button>}
       >
@@ -106,6 +112,7 @@ export function PlanView() {
               ? `${document.exact ? 'Search complete' : 'Search ended early'}: ${count(document.space)} candidate plans in ${seconds(document.seconds.total)}; ${count(document.visited)} evaluated, the rest pruned by lower bounds.`
               : 'Every way of dividing the work over the devices is looked at or ruled out by a bound. The form gives model, devices, batch and engine; placement, micro-batch and recomputation are what is searched.'}
         </p>
+        {proven.value.busy && <p class="small soft busy">Proving that the plans are the training of one device …</p>}
         {fronted.value.busy && <p class="small soft busy">Looking for plans that need less memory … {fronted.value.progress}</p>}
         <FaultText fault={fault} />
         {document !== null && document.plans.length === 0 && <p>No plan fits on these devices.{document.shortage?.message ? ` ${document.shortage.message}` : ''}</p>}
