@@ -36,6 +36,7 @@ def run(folder, script, world, data_parallel=0, reference=None, arguments=()):
 RIGHT = [
     ("ddp.py", 2, 0, [], None),
     ("ddp_accumulate.py", 2, 0, ["2", "4"], "1 8"),
+    ("divided_batch.py", 2, 0, [], None),
     ("tokens.py", 3, 0, [], None),
     ("means.py", 4, 0, [], None),
     ("zero1.py", 2, 0, [], None),
@@ -73,6 +74,13 @@ def test_is_the_training_of_one_device(script, world, ways, arguments, reference
 def test_accelerate_is_the_training_of_one_device():
     pytest.importorskip("accelerate", reason="accelerate is not installed")
     assert run(SCRIPTS, "with_accelerate.py", 2)["equivalent"]
+
+
+# What DeepSpeed keeps for buckets of 5e8 elements takes no memory here.
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+def test_deepspeed_is_the_training_of_one_device(stage):
+    pytest.importorskip("deepspeed", reason="DeepSpeed is not installed")
+    assert run(SCRIPTS, "with_deepspeed.py", 2, arguments=[str(stage)])["equivalent"]
 
 
 def planted(folder, bug):

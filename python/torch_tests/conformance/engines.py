@@ -26,6 +26,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard
 
 from placet.torch import Recorder
+from placet.torch._engines import clear_shared_memory
 
 STEPS = 3  # the last is looked at: buckets and prefetch are settled then
 
@@ -376,6 +377,7 @@ def run(name, folder):
             worst = status
             for other in children:
                 os.kill(other, signal.SIGKILL)
+    clear_shared_memory(port)
     return worst
 
 

@@ -8,8 +8,11 @@ times within one of their updates (a group of parts after the other). Names are 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
+import glob
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -42,6 +45,14 @@ def engines() -> list[Engine]:
     made = [_deepspeed(sys.modules.get("deepspeed.runtime.engine"))]
     made.append(_megatron(sys.modules.get("megatron.core.optimizer")))
     return [one for one in made if one is not None]
+
+
+def clear_shared_memory(port: int) -> None:
+    """Removes what engines leave in shared memory when their ranks are ended: DeepSpeed's buffers
+    (csrc/cpu/comm/shm.cpp), named by the port at which the ranks met."""
+    for path in glob.glob(f"/dev/shm/deepspeed_allreduce_buffer_*_{port}_*"):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 def around(

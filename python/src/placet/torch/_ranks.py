@@ -8,11 +8,13 @@ import socket
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from ._session import Options, run_rank
+from ._engines import clear_shared_memory
+from ._session import Options, replicas, run_rank
 
 # What a rank saw that was ended, as `Session.result` has it.
 _NOTHING: dict[str, Any] = {
@@ -24,6 +26,7 @@ _NOTHING: dict[str, Any] = {
     "operators": 0,
     "optimizers": {},
     "said": {},
+    "loads": [],
     "values": torch.zeros(0, dtype=torch.int64),
 }
 
@@ -76,8 +79,8 @@ def _wait(children: dict[int, str], timeout: float) -> list[str]:
 def run_all(options: Options) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
     """What the reference saw, what each rank saw, and who did not come to an end."""
     with tempfile.TemporaryDirectory() as folder:
-        children = {_start(options, 0, 1, _free_port(), True, folder): "reference"}
-        port = _free_port()
+        alone, port = _free_port(), _free_port()
+        children = {_start(options, 0, 1, alone, True, folder): "reference"}
         for rank in range(options.world):
             children[_start(options, rank, options.world, port, False, folder)] = f"rank {rank}"
         stuck = _wait(children, options.timeout)
@@ -92,4 +95,23 @@ def run_all(options: Options) -> tuple[dict[str, Any], list[dict[str, Any]], lis
             return found
 
         ranks = [load(f"rank{rank}") for rank in range(options.world)]
-        return load("reference"), ranks, stuck
+        reference = load("reference")
+        if _divides_batches(options, reference, ranks[0]):
+            as_it_is = replace(options, scaled_loaders=False)
+            again = {_start(as_it_is, 0, 1, alone, True, folder): "reference"}
+            stuck += _wait(again, options.timeout)
+            reference = load("reference")
+        for one in (alone, port):
+            clear_shared_memory(one)
+        return reference, ranks, stuck
+
+
+def _divides_batches(
+    options: Options, reference: dict[str, Any], rank: dict[str, Any]
+) -> bool:
+    """Whether the script itself asks its data loaders for as many times fewer samples on N ranks:
+    its one device takes all of them already."""
+    if options.reference_arguments is not None:  # they say what the one device takes
+        return False
+    ways, whole, own = replicas(options), reference["loads"], rank["loads"]
+    return ways > 1 and len(own) > 0 and whole == [ways * one for one in own]

@@ -32,6 +32,12 @@ class Options:
     data_parallel: int = 0  # 0: all ranks
     steps: int = 2
     timeout: float = 120.0
+    scaled_loaders: bool = True  # the one device takes what all replicas take together
+
+
+def replicas(options: Options) -> int:
+    """Ranks with samples of their own."""
+    return options.data_parallel or options.world
 
 
 class Enough(BaseException):
@@ -61,6 +67,7 @@ class Session(FieldWatch):
         super().__init__()
         self.options = options
         self.is_reference = is_reference
+        self.loads: list[int] = []  # samples that data loaders were asked for at a time
         self.updates: list[list[Held]] = []
         self.backwards: list[tuple[str, int]] = []
         self.step_places: list[str] = []
@@ -102,7 +109,7 @@ class Session(FieldWatch):
         self._patch(dist, "init_process_group", self._starting)
         self._patch(dist.distributed_c10d, "init_process_group", self._starting)
         if self.is_reference:
-            ways = self.options.data_parallel or self.options.world
+            ways = replicas(self.options) if self.options.scaled_loaders else 1
             self._patch(torch.utils.data.DataLoader, "__init__", self._loading(ways))
         else:
             self._patch(torch.utils.data.DataLoader, "__init__", self._loading(1))
@@ -132,6 +139,7 @@ class Session(FieldWatch):
                 kw.pop("persistent_workers", None)
                 kw.pop("multiprocessing_context", None)
                 if batch_size is not None and kw.get("batch_sampler") is None:
+                    self.loads.append(int(batch_size))
                     batch_size = batch_size * ways
                 make(this, dataset, batch_size, *args, **kw)
 
@@ -324,6 +332,7 @@ class Session(FieldWatch):
             "operators": self.operators,
             "optimizers": self.made_places,
             "said": self.said,
+            "loads": self.loads,
         }
 
 

@@ -11,6 +11,20 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from . import _field as field
 
+try:
+    import numpy as np
+except ImportError:  # PyTorch does without
+    np = None  # type: ignore[assignment]
+
+_PIECE = 1 << 20  # elements that are read at a time
+
+
+def _zeros(count: int) -> Tensor:
+    """So many zeros, which take memory once they are written to where NumPy is there."""
+    if np is None:
+        return torch.zeros(count, dtype=torch.int64)
+    return torch.from_numpy(np.zeros(count, dtype=np.int64))
+
 
 class Shadows:
     def __init__(self) -> None:
@@ -38,7 +52,7 @@ class Shadows:
             return None
         numbers = kept[1]
         if numbers.numel() < storage.nbytes():  # it was made larger
-            wider = torch.zeros(storage.nbytes(), dtype=torch.int64)
+            wider = _zeros(storage.nbytes())
             wider[: numbers.numel()] = numbers
             self._of[storage._cdata] = (kept[0], wider)
             return wider
@@ -46,12 +60,16 @@ class Shadows:
 
     def _make(self, tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        numbers = torch.zeros(storage.nbytes(), dtype=torch.int64)
+        numbers = _zeros(storage.nbytes())
         size = tensor.element_size()
         if tensor.dtype.is_floating_point and storage.nbytes():
             whole = torch.empty(0, dtype=tensor.dtype)
             whole.set_(storage, 0, (storage.nbytes() // size,))  # type: ignore[call-overload]
-            numbers[: whole.numel() * size : size] = field.numbers(whole)
+            for begin in range(0, whole.numel(), _PIECE):
+                piece = whole[begin : begin + _PIECE]
+                if piece.any():  # what an engine reserved and did not use takes no memory here
+                    end = begin + piece.numel()
+                    numbers[begin * size : end * size : size] = field.numbers(piece)
         self._of[storage._cdata] = (StorageWeakRef(storage), numbers)
         self._calls += 1
         if self._calls % 256 == 0:
