@@ -54,6 +54,7 @@ RIGHT = [
     ("tied.py", 2, 0, [], None),
     ("tied.py", 2, 0, ["fsdp"], None),
     ("autocast.py", 2, 0, [], None),
+    ("scaler.py", 2, 0, [], None),
     ("fsdp2_accumulate.py", 2, 0, ["2", "4"], "1 8"),
     ("fsdp2_tokens.py", 3, 0, [], None),
     ("experts.py", 2, 0, [], None),

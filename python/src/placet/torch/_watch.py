@@ -100,7 +100,7 @@ class FieldWatch(Watch):
     def operator(self, op: Any, args: Any, kwargs: Any) -> Any:
         if op.namespace in ("profiler", "prim"):
             return op(*args, **kwargs)
-        if "foreach" in op._schema.name:
+        if op._schema.name.startswith("aten::_foreach"):
             return self._each(op, args, kwargs)
         return self._one(op, args, kwargs)
 
