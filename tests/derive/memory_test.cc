@@ -483,7 +483,7 @@ TEST(MemoryTest, PartsOfAFlatBufferAreRoundedOnce) {
 TEST(MemoryTest, WholeCopiesStandInThePaddedBuffer) {
   Job job = unpadded_job("megatron@2026", "dp=2:zero1");
   job.profile.pad_total_elements = 128;
-  const auto& rest = derive(job).memory[0].at_rest;
+  const auto rest = derive(job).memory[0].at_rest;
   EXPECT_EQ(rest[0], bytes(2 * 6784));
   EXPECT_EQ(rest[1], bytes(12 * 3392));
   EXPECT_EQ(rest[2], bytes(4 * 6784));
