@@ -370,7 +370,7 @@ std::int64_t padded_message(const Profile& profile, const UnitTerm& term, std::i
   const std::int64_t multiple = std::lcm(checked_multiply(shards, profile.pad_elements, "padding"),
                                          profile.pad_total_elements);
   const std::int64_t whole = checked_multiply(elements, term.shard_of, "padding");
-  return checked_multiply(largest_share(whole, multiple), multiple, "padding") / term.shard_of;
+  return padded(whole, multiple) / term.shard_of;
 }
 
 std::vector<UnitMessages> messages_of_units(const Layout& layout) {

@@ -7,7 +7,6 @@
 #include "derive/shared_tensors.h"
 #include "units/at.h"
 #include "units/checked.h"
-#include "units/shares.h"
 
 namespace placet {
 namespace {
@@ -77,12 +76,6 @@ class FlatBuffers {
   }
 
  private:
-  ShardGrain grain_of(const LocalParameter& parameter) const {
-    const Profile& profile = layout_.job->profile;
-    const bool gathered = (parameter.rests_in_part | parameter.persistent) != 0;
-    return gathered ? profile.gathered_grain.value_or(profile.grain) : profile.grain;
-  }
-
   AxisMask axes_of(const LocalParameter& parameter) const {
     const auto& divided = parameter.divided;
     return real_axes(layout_.job->placement, divided[0] | divided[1] | divided[2]);
@@ -90,7 +83,7 @@ class FlatBuffers {
 
   void add(const UnitRun& run, const Parameter& declared, const LocalParameter& local) {
     const Job& job = *layout_.job;
-    const ShardGrain grain = grain_of(local);
+    const ShardGrain grain = grain_of(job.profile, local);
     const bool flat = grain == ShardGrain::unit || grain == ShardGrain::everything;
     const AxisMask axes = axes_of(local);
     if (!flat || axes == 0 || has_shares(job.placement, axes)) return;
@@ -108,9 +101,7 @@ class FlatBuffers {
     buffer.local = &local;
     const std::int64_t times = whole ? run.count : 1;
     buffer.buffers = whole ? 1 : run.count;
-    const std::int64_t aligned =
-        checked_multiply(largest_share(local.elements, job.profile.align_elements),
-                         job.profile.align_elements, "flat buffers");
+    const std::int64_t aligned = padded(local.elements, job.profile.align_elements);
     buffer.elements += checked_multiply(times, local.elements, "flat buffers");
     buffer.aligned += checked_multiply(times, aligned, "flat buffers");
     buffer.of_tensors += state_bytes(job, declared, local) * times;
@@ -131,13 +122,12 @@ class FlatBuffers {
     const std::int64_t multiple =
         std::lcm(checked_multiply(degree, job.profile.pad_elements, "flat buffers"),
                  job.profile.pad_total_elements);
-    const std::int64_t padded =
-        checked_multiply(largest_share(buffer.aligned, multiple), multiple, "flat buffers");
+    const std::int64_t whole = padded(buffer.aligned, multiple);
     LocalParameter all = *buffer.local;
     for (std::size_t s = 0; s < all.rest.size(); ++s) {
       const std::int64_t parts = degree_of(job.placement, all.divided[s]);
       const bool as_padded = parts > 1 || job.profile.flat_rest == FlatRest::copies;
-      all.rest[s] = as_padded ? padded / parts : buffer.elements;
+      all.rest[s] = as_padded ? whole / parts : buffer.elements;
     }
     all.rest[1] = std::min(all.rest[1], buffer.elements);
     return state_bytes(job, *buffer.declared, all);

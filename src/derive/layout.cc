@@ -313,6 +313,15 @@ AxisMask real_axes(const Placement& placement, AxisMask mask) {
   return out;
 }
 
+ShardGrain grain_of(const Profile& profile, const LocalParameter& parameter) {
+  const bool gathered = (parameter.rests_in_part | parameter.persistent) != 0;
+  return gathered ? profile.gathered_grain.value_or(profile.grain) : profile.grain;
+}
+
+std::int64_t padded(std::int64_t elements, std::int64_t multiple) {
+  return checked_multiply(largest_share(elements, multiple), multiple, "padding");
+}
+
 std::int64_t degree_of(const Placement& placement, AxisMask mask) {
   std::int64_t product = 1;
   for (; mask != 0; mask &= mask - 1) {

@@ -89,6 +89,14 @@ AxisMask gathered_axes(const LocalParameter& parameter);
 /// the end of the step, so that each is a beginning of what divides it further.
 std::array<AxisMask, 5> row_order(const LocalParameter& parameter);
 
+/// What shards of the parameter are cut of: the engine's grain, or its own for what is gathered for
+/// use.
+ShardGrain grain_of(const Profile& profile, const LocalParameter& parameter);
+
+/// The elements with padding up to a multiple: 10 to a multiple of 4 is 12. Throws
+/// std::overflow_error past 2^63.
+std::int64_t padded(std::int64_t elements, std::int64_t multiple);
+
 /// Product of the degrees of the axes in `mask`.
 std::int64_t degree_of(const Placement& placement, AxisMask mask);
 

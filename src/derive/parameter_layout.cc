@@ -127,7 +127,7 @@ class ParameterPlacer {
 
   /// Elements at rest of Θ, Ω and G.
   void read_rest(LocalParameter& out) const {
-    const bool by_rows = grain_of(out) == ShardGrain::row;
+    const bool by_rows = grain_of(job_.profile, out) == ShardGrain::row;
     for (std::size_t s = 0; s < out.rest.size(); ++s) {
       const AxisMask mask = out.divided[s];
       // A device whose share of the tensor is nothing has no rows.
@@ -152,11 +152,6 @@ class ParameterPlacer {
     out.divided[static_cast<std::size_t>(State::gradients)] &= ~out.scattered_each;
     out.deferred |= out.scattered_each;
     out.scattered_each = 0;
-  }
-
-  ShardGrain grain_of(const LocalParameter& parameter) const {
-    const bool gathered = (parameter.rests_in_part | parameter.persistent) != 0;
-    return gathered ? job_.profile.gathered_grain.value_or(job_.profile.grain) : job_.profile.grain;
   }
 
   /// A small tensor that is not worth gathering: whole at rest, brought up to date after the

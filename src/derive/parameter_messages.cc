@@ -13,16 +13,12 @@ namespace {
 
 constexpr std::size_t kUsualTerms = 8;  // saves growing
 
-std::int64_t padded(std::int64_t elements, std::int64_t multiple) {
-  return checked_multiply(largest_share(elements, multiple), multiple, "padding");
-}
-
 /// Elements of one tensor in a message between its `degree` shards, padding included.
 std::int64_t padded_elements(const Profile& profile, const LocalParameter& parameter,
                              std::int64_t degree) {
   const bool gathered = (parameter.rests_in_part | parameter.persistent) != 0;
   const std::int64_t pad = gathered && profile.gathered_grain ? 1 : profile.pad_elements;
-  switch (gathered ? profile.gathered_grain.value_or(profile.grain) : profile.grain) {
+  switch (grain_of(profile, parameter)) {
     case ShardGrain::element:
       return parameter.elements;
     case ShardGrain::unit:

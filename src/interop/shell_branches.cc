@@ -1,8 +1,7 @@
 #include "interop/shell_branches.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
+#include <utility>
 
 #include "interop/dialect.h"
 #include "units/trimmed.h"

@@ -42,8 +42,10 @@ class Engine:
 
 def engines() -> list[Engine]:
     """Those whose packages are in use."""
-    made = [_deepspeed(sys.modules.get("deepspeed.runtime.engine"))]
-    made.append(_megatron(sys.modules.get("megatron.core.optimizer")))
+    made = [
+        _deepspeed(sys.modules.get("deepspeed.runtime.engine")),
+        _megatron(sys.modules.get("megatron.core.optimizer")),
+    ]
     return [one for one in made if one is not None]
 
 

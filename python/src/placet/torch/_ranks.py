@@ -106,9 +106,7 @@ def run_all(options: Options) -> tuple[dict[str, Any], list[dict[str, Any]], lis
         return reference, ranks, stuck
 
 
-def _divides_batches(
-    options: Options, reference: dict[str, Any], rank: dict[str, Any]
-) -> bool:
+def _divides_batches(options: Options, reference: dict[str, Any], rank: dict[str, Any]) -> bool:
     """Whether the script itself asks its data loaders for as many times fewer samples on N ranks:
     its one device takes all of them already."""
     if options.reference_arguments is not None:  # they say what the one device takes
