@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "catalog/reader.h"
-#include "interop/lint_fix.h"
 
 namespace placet {
 namespace {
@@ -37,14 +36,18 @@ std::vector<LintFinding> linted_of(const Catalog& catalog, const SourceWords& wo
   return findings;
 }
 
+FixedText mended_text(const std::string& file, const ConfigurationText& source,
+                      const std::vector<LintFinding>& findings) {
+  std::vector<LintFinding> own;
+  std::ranges::copy_if(findings, std::back_inserter(own),
+                       [&](const LintFinding& finding) { return finding.file == file; });
+  return fixed_text(source.text, source.form, own);
+}
+
 SourceTexts mended_texts(const SourceWords& words, const std::vector<LintFinding>& findings) {
   SourceTexts mended;
   for (const auto& [name, text] : words.texts) {
-    std::vector<LintFinding> own;
-    std::ranges::copy_if(findings, std::back_inserter(own),
-                         [&](const LintFinding& finding) { return finding.file == name; });
-    const SourceForm form = source_text_of(words.texts, name).form;
-    FixedText fixed = fixed_text(text, form, own);
+    FixedText fixed = mended_text(name, source_text_of(words.texts, name), findings);
     if (!fixed.changes.empty()) mended[name] = std::move(fixed.text);
   }
   return mended;

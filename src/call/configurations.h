@@ -7,6 +7,7 @@
 
 #include "call/sources.h"
 #include "interop/export.h"
+#include "interop/lint_fix.h"
 
 namespace placet {
 
@@ -20,6 +21,10 @@ std::vector<LintFinding> linted_of(const Catalog& catalog, const SourceWords& wo
 
 /// Whether one of the findings is an error.
 bool has_error(const std::vector<LintFinding>& findings);
+
+/// The text with what the findings of its file mend in it.
+FixedText mended_text(const std::string& file, const ConfigurationText& source,
+                      const std::vector<LintFinding>& findings);
 
 /// The sources that are at hand with what findings mend in them, by their names; those in which
 /// nothing was mended are left out.

@@ -1,8 +1,6 @@
 // placet lint SOURCES: what is wrong in an engine's configuration.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -31,16 +29,12 @@ std::string write_fixes(const std::vector<LintFinding>& findings,
                         const std::vector<std::string>& files) {
   std::string diff;
   for (const std::string& file : files) {
-    std::vector<LintFinding> own;
-    std::ranges::copy_if(findings, std::back_inserter(own),
-                         [&](const LintFinding& finding) { return finding.file == file; });
     if (file == "-") {
       throw InputError({.where = "--fix",
                         .problem = "writes into files, and standard input is none",
                         .allowed = "the name of a file"});
     }
-    const ConfigurationText source = read_source_text(file);
-    const FixedText fixed = fixed_text(source.text, source.form, own);
+    const FixedText fixed = mended_text(file, read_source_text(file), findings);
     if (fixed.changes.empty()) continue;
     write_file(file, fixed.text, "--fix");
     for (const ChangedLine& change : fixed.changes) {

@@ -35,9 +35,12 @@ SourceForm form_of(const std::filesystem::path& path) {
   return SourceForm::arguments;
 }
 
-// "key = value" with blanks around the sign, which shells do not allow, or "[table]".
+// "[table]", or "key = value" with blanks around the sign, which shells do not allow. Behind the
+// bracket of a shell's test stands a blank.
 bool is_toml_line(const std::string& line) {
-  return line.find(" = ") != std::string::npos || (line.front() == '[' && line.back() == ']');
+  const std::size_t inside = line.find_first_not_of('[');
+  const bool is_table = inside != 0 && inside != std::string::npos && line[inside] != ' ';
+  return is_table || (line.front() != '[' && line.find(" = ") != std::string::npos);
 }
 
 // "key: value", "key:", "---".
