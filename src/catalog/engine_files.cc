@@ -1,12 +1,12 @@
 #include "catalog/engine_files.h"
 
 #include <algorithm>
-#include <compare>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "catalog/profile_facts.h"
+#include "catalog/versions.h"
 #include "units/error.h"
 #include "units/nearest.h"
 
@@ -15,32 +15,6 @@ namespace {
 
 constexpr const char* kProfileSchema = "placet.engine/1";
 constexpr std::size_t kMostHeirs = 32;  // files that one starts from, one after the other
-
-// The digits that a text begins with.
-std::string_view leading_digits(std::string_view text) {
-  return text.substr(0, text.find_first_not_of("0123456789"));
-}
-
-// Two runs of digits as numbers of any size.
-std::strong_ordering compare_numbers(std::string_view a, std::string_view b) {
-  a.remove_prefix(std::min(a.find_first_not_of('0'), a.size()));
-  b.remove_prefix(std::min(b.find_first_not_of('0'), b.size()));
-  return a.size() != b.size() ? a.size() <=> b.size() : a <=> b;
-}
-
-// Whether version `a` is older than `b`: runs of digits compare as numbers, the rest as text.
-bool older(std::string_view a, std::string_view b) {
-  while (!a.empty() && !b.empty()) {
-    const std::string_view x = leading_digits(a);
-    const std::string_view y = leading_digits(b);
-    const bool numbers = !x.empty() && !y.empty();
-    const auto order = numbers ? compare_numbers(x, y) : a.front() <=> b.front();
-    if (std::is_neq(order)) return std::is_lt(order);
-    a.remove_prefix(numbers ? x.size() : 1);
-    b.remove_prefix(numbers ? y.size() : 1);
-  }
-  return a.size() < b.size();
-}
 
 struct NameAndVersion {
   std::string name;
@@ -61,7 +35,7 @@ std::vector<std::string> versions_of(const std::vector<std::string>& files,
     const NameAndVersion parts = split_version(file);
     if (parts.name == name) versions.push_back(parts.version);
   }
-  std::sort(versions.begin(), versions.end(), older);
+  std::sort(versions.begin(), versions.end(), is_older_version);
   return versions;
 }
 
@@ -183,7 +157,7 @@ std::vector<std::string> engine_stems(const Catalog& catalog) {
   std::ranges::sort(files, [](const std::string& a, const std::string& b) {
     const NameAndVersion x = split_version(a);
     const NameAndVersion y = split_version(b);
-    return x.name != y.name ? x.name < y.name : older(x.version, y.version);
+    return x.name != y.name ? x.name < y.name : is_older_version(x.version, y.version);
   });
   return files;
 }

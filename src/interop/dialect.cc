@@ -9,6 +9,7 @@
 #include "catalog/file_text.h"
 #include "catalog/memory.h"
 #include "catalog/reader.h"
+#include "catalog/versions.h"
 #include "interop/rule_reader.h"
 #include "units/nearest.h"
 
@@ -282,15 +283,6 @@ namespace {
 
 constexpr int kMostLike = 8;
 
-// The newest version of a name without one; any other name as it is.
-std::string newest_of(const Catalog& catalog, const std::string& name) {
-  std::string found = name;
-  for (const std::string& candidate : names_in(catalog, "dialects")) {
-    if (candidate.starts_with(name + "@")) found = candidate;
-  }
-  return found;
-}
-
 Dialect read_dialect(const Catalog& catalog, const std::string& name, const std::string& where,
                      int depth) {
   const Document document = open_document(file_of(catalog, "dialects", "dialect", name, where));
@@ -330,7 +322,8 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
 }  // namespace
 
 Dialect load_dialect(const Catalog& catalog, const std::string& name, const std::string& where) {
-  return read_dialect(catalog, newest_of(catalog, name), where, 0);
+  const std::string newest = newest_of_name(names_in(catalog, "dialects"), name);
+  return read_dialect(catalog, newest.empty() ? name : newest, where, 0);
 }
 
 SharedDialect shared_dialect(const Catalog& catalog, const std::string& name,

@@ -6,6 +6,7 @@
 #include "catalog/meant.h"
 #include "catalog/memory.h"
 #include "catalog/reader.h"
+#include "catalog/versions.h"
 #include "interop/export_parts.h"
 #include "interop/import_parts.h"
 #include "interop/rule_reader.h"
@@ -58,10 +59,7 @@ bool is_writable(const Catalog& catalog, const std::string& name) {
 
 // The newest version of a name without one.
 std::string version_of(const std::vector<std::string>& writable, const std::string& name) {
-  std::string found;
-  for (const std::string& candidate : writable) {
-    if (candidate == name || candidate.starts_with(name + "@")) found = candidate;
-  }
+  const std::string found = newest_of_name(writable, name);
   if (!found.empty()) return found;
   throw InputError({.where = "--to",
                     .value = name,

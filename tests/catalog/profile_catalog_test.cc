@@ -1,4 +1,5 @@
 #include "catalog/profile_catalog.h"
+#include "catalog/versions.h"
 
 #include <gtest/gtest.h>
 
@@ -481,6 +482,12 @@ TEST(AmountTest, NonsenseIsRefused) {
         "hidden +", "+"}) {
     EXPECT_THROW(parse_amount(text, "x"), InputError) << text;
   }
+}
+
+TEST(VersionsTest, NumbersInVersionsAreNumbers) {
+  EXPECT_EQ(newest_of_name({"a@0.19", "a@0.9", "ab@7"}, "a"), "a@0.19");
+  EXPECT_EQ(newest_of_name({"a@0.19", "a@0.9"}, "a@0.9"), "a@0.9");
+  EXPECT_EQ(newest_of_name({"a@0.19"}, "b"), "");
 }
 
 }  // namespace
