@@ -59,7 +59,7 @@ bool is_writable(const Catalog& catalog, const std::string& name) {
 
 // The newest version of a name without one.
 std::string version_of(const std::vector<std::string>& writable, const std::string& name) {
-  const std::string found = newest_of_name(writable, name);
+  std::string found = newest_of_name(writable, name);
   if (!found.empty()) return found;
   throw InputError({.where = "--to",
                     .value = name,
