@@ -57,6 +57,16 @@ TEST(AccuracyTest, OneDevice) {
   EXPECT_LE(validation.time.mean_abs, 0.1);
 }
 
+// The same of models of transformers, in three ways of training that no constant was read off.
+TEST(AccuracyTest, ModelsOfTransformersOnOneDevice) {
+  const Validation validation = validate_table("h200_one_device.csv");
+  EXPECT_EQ(validation.predicted, 76);
+  EXPECT_LE(validation.by_measure.at("allocated").mean_abs, 0.01);
+  EXPECT_LE(validation.by_measure.at("reserved").mean_abs, 0.02);
+  EXPECT_EQ(validation.out_of_memory.false_negative, 0);
+  EXPECT_LE(validation.out_of_memory.false_positive, 1);
+}
+
 // Step times: what a table's mean error and bias must stay below.
 struct TimeBound {
   const char* table;
