@@ -113,6 +113,7 @@ ScalarFacts shard_facts() {
           whole("pad_total_elements", &Profile::pad_total_elements, {1, kMostPadding}),
           word("flat_rest", &Profile::flat_rest, {"none", "parts", "copies"}),
           flag("parts_beside_whole", &Profile::parts_beside_whole),
+          flag("joins_whole_updates", &Profile::joins_whole_updates),
           whole("align_elements", &Profile::align_elements, {1, kMostPadding}),
           whole("persistent_elements", &Profile::persistent_elements, {0, kMostElements}),
           flag("joins_ends", &Profile::joins_ends),

@@ -38,9 +38,11 @@ class UpdateTraffic {
   }
 
  private:
-  /// What would rest in part, but is small and stays whole, is gathered as for use.
+  /// What would rest in part, but is small and stays whole, is gathered as for use, or
+  /// all of it at once.
   MessageGrain grain(const LocalParameter& parameter) const {
-    return parameter.persistent != 0 ? out_.profile.gather_grain : out_.profile.update_grain;
+    if (parameter.persistent == 0) return out_.profile.update_grain;
+    return out_.profile.joins_whole_updates ? MessageGrain::everything : out_.profile.gather_grain;
   }
 
   /// Matrices that rest in the format of products, with one scale a tensor, are gathered in it;
