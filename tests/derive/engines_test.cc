@@ -494,6 +494,23 @@ TEST(Engines, GradientAndParameterMessagesSideBySide) {
   EXPECT_EQ(moved("nanotron@2024.12", "dp=2:zero1"), Pair(4 * P, 2 * P));
 }
 
+// --- what stays whole although its axis divides it: two norms a block of 2 blocks and one at the end
+
+TEST(Engines, WhatStaysWholeIsGatheredAtOnceInEarlyVersions) {
+  const auto updated = [](const std::string& engine) {
+    Job job = engine_job(engine, wide(2), "dp=2:zero3", 8, 8);
+    job.profile.persistent_elements = 17;  // norms of 16 alone
+    const Derivation derivation = derive(job);
+    std::int64_t messages = 0;
+    for (const CommunicationTerm& term : derivation.communication[0].terms) {
+      if (term.what == "updated parameters") messages += term.count;
+    }
+    return messages;
+  };
+  EXPECT_EQ(updated("deepspeed@0.3"), 1);
+  EXPECT_EQ(updated("deepspeed@0.19.2"), 5);
+}
+
 // --- every profile
 
 TEST(Engines, EveryProfileLoadsAndDerivesAPlainJob) {
