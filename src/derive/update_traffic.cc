@@ -38,8 +38,8 @@ class UpdateTraffic {
   }
 
  private:
-  /// What would rest in part, but is small and stays whole, is gathered as for use, or
-  /// all of it at once.
+  /// Small tensors that stay whole although their axis divides them are gathered as for use, or
+  /// all in one message.
   MessageGrain grain(const LocalParameter& parameter) const {
     if (parameter.persistent == 0) return out_.profile.update_grain;
     return out_.profile.joins_whole_updates ? MessageGrain::everything : out_.profile.gather_grain;

@@ -96,7 +96,7 @@ struct Profile {
   std::int64_t align_elements = 1;      // each tensor begins at a multiple of this, where flattened
   FlatRest flat_rest = FlatRest::none;  // what rests in the flat buffers that shards are cut of
   bool parts_beside_whole = false;      // of tensors that stay whole the device's part rests, too
-  bool joins_whole_updates = false;     // after the update these are gathered all at once
+  bool joins_whole_updates = false;     // after the update these are gathered in one message
   std::int64_t persistent_elements = 0;  // tensors of fewer elements stay gathered
   bool joins_ends = false;    // embedding and head are one unit, gathered from first to last use
   std::int64_t prefetch = 0;  // units gathered ahead

@@ -494,9 +494,9 @@ TEST(Engines, GradientAndParameterMessagesSideBySide) {
   EXPECT_EQ(moved("nanotron@2024.12", "dp=2:zero1"), Pair(4 * P, 2 * P));
 }
 
-// --- what stays whole although its axis divides it: two norms a block of 2 blocks and one at the end
+// --- small tensors that stay whole: two norms in each of 2 blocks, and the last norm
 
-TEST(Engines, WhatStaysWholeIsGatheredAtOnceInEarlyVersions) {
+TEST(Engines, EarlyVersionsGatherWhatStaysWholeInOneMessage) {
   const auto updated = [](const std::string& engine) {
     Job job = engine_job(engine, wide(2), "dp=2:zero3", 8, 8);
     job.profile.persistent_elements = 17;  // norms of 16 alone
