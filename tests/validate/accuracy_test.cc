@@ -57,8 +57,8 @@ TEST(AccuracyTest, OneDevice) {
   EXPECT_LE(validation.time.mean_abs, 0.1);
 }
 
-// Models of transformers under autocast, in bf16 alone and under fully_shard. No constant comes from
-// the table.
+// Models of transformers under autocast, in bf16 alone and under fully_shard.
+// No constant comes from the table.
 TEST(AccuracyTest, ModelsOfTransformersOnOneDevice) {
   const Validation validation = validate_table("h200_one_device.csv");
   EXPECT_EQ(validation.predicted, 76);
