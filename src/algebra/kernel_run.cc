@@ -156,7 +156,7 @@ Element KernelRunner::value(const FunctionCode& f, Entry e, const CallContext& c
   return KeyedHash::element(hash_of_operands(f, e, f.name, context));
 }
 
-/// exp(q . k) where the query may see the key.
+/// exp(c q . k) where the query may see the key.
 Element KernelRunner::weight_of_key(const FunctionCode& f, Entry e,
                                     const CallContext& context) const {
   const std::int64_t query = position_of(f.positions[0], e.outer, e.inner, context.begins);
@@ -172,6 +172,7 @@ Element KernelRunner::weight_of_key(const FunctionCode& f, Entry e,
   for (std::size_t i = 0; i < a.along.size(); ++i) {
     dot = add(dot, multiply(q[a.along[i]], k[b.along[i]]));
   }
+  if (f.operands.size() > 2) dot = multiply(dot, operand(f, 2, e));
   return exponential(lifted(dot, context.hash));
 }
 

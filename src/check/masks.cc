@@ -19,7 +19,7 @@ constexpr std::size_t kMostClasses = 64;
 /// exp_dot, and with a window exp_dot.W; not its derivatives, of which nothing is known.
 bool is_causal(const Statement& s) {
   const bool named = s.function == "exp_dot" || s.function.starts_with("exp_dot.");
-  return named && s.function.find('\'') == std::string::npos && s.operands.size() == 2 &&
+  return named && s.function.find('\'') == std::string::npos && s.operands.size() >= 2 &&
          s.positions.size() == 2;
 }
 

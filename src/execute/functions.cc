@@ -20,7 +20,7 @@ struct Stem {
   std::string_view name;
   Function function;
 };
-constexpr std::array<Stem, 29> kStems = {{
+constexpr std::array<Stem, 30> kStems = {{
     {"act", Function::act},
     {"power", Function::power},
     {"entry", Function::entry},
@@ -32,6 +32,7 @@ constexpr std::array<Stem, 29> kStems = {{
     {"ratio", Function::ratio},
     {"id", Function::identity},
     {"exp_dot", Function::exp_dot},
+    {"attention_scale", Function::attention_scale},
     {"exp_shift", Function::exp_shift},
     {"onehot", Function::onehot},
     {"position", Function::position},
@@ -144,6 +145,11 @@ double counted(const Meanings& m, const std::vector<double>& x) {
   return x[1] > 0 || x[0] + 1 >= static_cast<double>(m.scale_interval) ? 0 : x[0] + 1;
 }
 
+/// Of the scores of heads of so many entries (Vaswani et al., 2017, section 3.2.1).
+double attention_scale(const Meanings& m, std::int64_t size) {
+  return m.scales_attention ? 1 / std::sqrt(static_cast<double>(size)) : 1;
+}
+
 double kept(const Meanings& m, const FunctionPlace& place) {
   std::uint64_t h = ranks::mixed(place.draw + m.seed);
   for (std::int64_t p : place.positions) {
@@ -200,7 +206,7 @@ struct Plain {
                   const FunctionPlace&);
 };
 using Operands = std::vector<double>;
-constexpr std::array<Plain, 11> kPlain = {{
+constexpr std::array<Plain, 12> kPlain = {{
     {Function::stepped, [](const Meanings& m, const MeantFunction& f, const Operands& x,
                            const FunctionPlace& p) { return stepped(m, f, x, p.step); }},
     {Function::limited, [](const Meanings& m, const MeantFunction&, const Operands& x,
@@ -213,6 +219,8 @@ constexpr std::array<Plain, 11> kPlain = {{
                            const FunctionPlace&) { return counted(m, x); }},
     {Function::unless, [](const Meanings&, const MeantFunction&, const Operands& x,
                           const FunctionPlace&) { return x[2] > 0 ? x[0] : x[1]; }},
+    {Function::attention_scale, [](const Meanings& m, const MeantFunction& f, const Operands&,
+                                   const FunctionPlace&) { return attention_scale(m, f.number); }},
     {Function::balance_weight, [](const Meanings& m, const MeantFunction&, const Operands&,
                                   const FunctionPlace&) { return m.balance_weight; }},
     {Function::prediction_weight, [](const Meanings& m, const MeantFunction&, const Operands&,
@@ -398,10 +406,6 @@ void values_of(const Meanings& m, const MeantFunction& f, const std::vector<std:
     values.resize(all.size() * by.size());
     for (std::size_t o = 0; o < all.size(); ++o) values[o * by.size() + j] = all[o].d;
   }
-}
-
-double attention_scale(const Meanings& m, std::size_t size) {
-  return m.scales_attention ? 1 / std::sqrt(static_cast<double>(size)) : 1;
 }
 
 }  // namespace placet::execute

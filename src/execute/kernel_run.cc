@@ -198,23 +198,6 @@ void FunctionTable::add(const Kernel& kernel) {
 }
 
 template <class Numbers>
-double KernelRunner<Numbers>::scale_of(const KernelCode& code, const ProductCode& product) const {
-  // The derivative of exp(c q k) by q is c times itself times k: a product of the result with one
-  // of the operands. Nothing else multiplies the two.
-  const auto has = [&](int tensor) {
-    return std::ranges::any_of(product.operands,
-                               [&](const OperandCode& o) { return o.tensor == tensor; });
-  };
-  for (const StatementCode& s : code.statements) {
-    if (!s.products.empty() || s.function.kind != ranks::FunctionKind::exp_dot) continue;
-    const auto& [q, k] = std::tie(s.function.operands[0], s.function.operands[1]);
-    if (!has(s.result) || !(has(q.tensor) || has(k.tensor))) continue;
-    return attention_scale(functions_.meanings(), q.along.size());
-  }
-  return 1;
-}
-
-template <class Numbers>
 const typename KernelRunner<Numbers>::Prepared& KernelRunner<Numbers>::prepared(
     const KernelCode& code) {
   const auto [found, fresh] = prepared_.try_emplace(&code);
@@ -223,7 +206,7 @@ const typename KernelRunner<Numbers>::Prepared& KernelRunner<Numbers>::prepared(
   for (const StatementCode& s : code.statements) {
     out.functions.push_back(s.products.empty() ? functions_.at(s.function.name) : MeantFunction{});
     std::vector<double>& scales = out.scales.emplace_back();
-    for (const ProductCode& p : s.products) scales.push_back(to_real(p.factor) * scale_of(code, p));
+    for (const ProductCode& p : s.products) scales.push_back(to_real(p.factor));
   }
   return out;
 }
@@ -437,7 +420,10 @@ double KernelRunner<Numbers>::score(const FunctionCode& fc, const MeantFunction&
       rounded_[static_cast<std::size_t>(b.tensor)].data() + b.outer[e.outer] + b.inner[e.inner];
   double dot = 0;
   for (std::size_t i = 0; i < a.along.size(); ++i) dot += q[a.along[i]] * k[b.along[i]];
-  return exp_of(dot * attention_scale(functions_.meanings(), a.along.size()));
+  if (fc.operands.size() < 3) return exp_of(dot);
+  const OperandCode& c = fc.operands[2];
+  return exp_of(dot *
+                rounded_[static_cast<std::size_t>(c.tensor)][c.outer[e.outer] + c.inner[e.inner]]);
 }
 
 template <class Numbers>

@@ -111,7 +111,6 @@ class KernelRunner {
     std::vector<std::vector<double>> scales;  // by statement and product
   };
   const Prepared& prepared(const KernelCode& code);
-  double scale_of(const KernelCode& code, const ProductCode& product) const;
   void read(std::size_t tensor, std::size_t size);
   bool run_linear(const StatementCode& s, const std::vector<double>& scales,
                   const std::vector<Level>& levels, const CallContext& context);

@@ -78,6 +78,7 @@ enum class Function : std::uint8_t {
   ratio,
   identity,
   exp_dot,
+  attention_scale,
   exp_shift,
   onehot,
   position,
@@ -101,7 +102,7 @@ enum class Function : std::uint8_t {
 struct MeantFunction {
   std::string name;
   Function function = Function::act;
-  std::int64_t number = 0;  // of choices, of the state, of the rule
+  std::int64_t number = 0;  // of choices, of the state, of the rule, of entries of a head
   int rule = 0;
   int derivative = -1;
 };
@@ -133,9 +134,6 @@ bool sees_vectors(Function function);
 void values_of(const Meanings& meanings, const MeantFunction& f,
                const std::vector<std::vector<double>>& operands, const FunctionPlace& place,
                std::vector<double>& values);
-
-/// 1/sqrt(size): what the scores of heads of that size are multiplied by.
-double attention_scale(const Meanings& meanings, std::size_t size);
 
 }  // namespace execute
 }  // namespace placet

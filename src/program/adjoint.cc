@@ -182,12 +182,13 @@ class Differentiation {
     }
   }
 
-  /// w = exp(q . k): dq = dw w k, dk = dw w q.
+  /// w = exp(c q . k): dq = dw w k c, dk = dw w q c.
   void differentiate_exp_dot(const Statement& s, const Operand& dy) {
     for (std::size_t i = 0; i < 2; ++i) {
       if (!active_[at(s.operands[i].tensor)]) continue;
-      give(s.operands[i],
-           {.operands = {dy, value_operand(s.result), value_operand(s.operands[1 - i])}});
+      Product share{.operands = {dy, value_operand(s.result), value_operand(s.operands[1 - i])}};
+      if (s.operands.size() > 2) share.operands.push_back(value_operand(s.operands[2]));
+      give(s.operands[i], std::move(share));
     }
   }
 

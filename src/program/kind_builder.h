@@ -27,6 +27,8 @@ class KernelWriter {
 
   std::string named(int dim) const { return dims_[static_cast<std::size_t>(dim)].name; }
 
+  std::int64_t extent(int dim) const { return dims_[static_cast<std::size_t>(dim)].extent; }
+
   /// "[sample token hidden]". `other`: dims that are called by that name with a mark.
   std::string list(const Dims& dims, const Dims& marked = {}) const {
     std::string text = "[";

@@ -295,8 +295,9 @@ void rotate(KindBuilder& unit, int from, int to) {
   unit.apply(k, {x}, {y});
 }
 
-/// Softmax without its shift, which changes nothing over the reals: exp(q k), its sum over the
-/// keys, the values weighted by it, and their ratio.
+/// Softmax without its shift, which changes nothing over the reals: exp(c q k), its sum over the
+/// keys, the values weighted by it, and their ratio. Of the scale c of scores only the size of a
+/// head is known.
 void add_attention(KindBuilder& unit, const Operator& op) {
   if (op.inputs.size() > 3) refuse_part("attention that selects its keys");
   if (!op.parameters.empty()) refuse_part("attention with sinks");
@@ -320,8 +321,9 @@ void add_attention(KindBuilder& unit, const Operator& op) {
   k.output("l" + k.list(l_dims));
   const std::string function =
       op.window > 0 ? "exp_dot." + std::to_string(op.window) : std::string("exp_dot");
+  k.line("c[] = attention_scale." + std::to_string(k.extent(size)) + "()");
   k.line("w" + w + " = " + function + "(q" + k.list(unit.dims_at(q)) + ", k" +
-         k.list(unit.dims_at(key), {unit.token()}) + "; whole " + k.named(size) + "; at " +
+         k.list(unit.dims_at(key), {unit.token()}) + ", c[]; whole " + k.named(size) + "; at " +
          k.named(unit.token()) + " " + keys + ")");
   k.line("l" + k.list(l_dims) + " = w" + w);
   const bool drops = op.internals.size() > 5;

@@ -37,7 +37,7 @@ struct ProductCode {
 enum class FunctionKind : std::uint8_t {
   unknown,
   draw,       // kept: a random number for a key and a position
-  exp_dot,    // exp(q . k) where the key's position is allowed, else 0
+  exp_dot,    // exp(c q . k) where the key's position is allowed, else 0
   exp_shift,  // exp(z - m)
   ratio,
   inv,

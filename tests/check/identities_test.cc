@@ -10,6 +10,7 @@
 #include "lower/lower.h"
 #include "lower/small.h"
 #include "program/fault.h"
+#include "program/text.h"
 
 namespace placet::testing {
 namespace {
@@ -33,6 +34,28 @@ TEST(KeyBias, HasOneIfKeysAreTurned) {
       equal_and_wrong(program, "rescale(compute, by=2, tensor=d.*k_proj.bias");
   EXPECT_EQ(equal, 0);
   EXPECT_GE(wrong, 1);
+}
+
+// Scores are scaled by a number that the gradients of queries and keys have once each. With that of
+// another head size, without it on the way back, or with it twice, it is another training.
+TEST(AttentionScale, StandsUnderTheProof) {
+  const std::string right = to_text(lower_small(load({"gpt2", "dp=2:ddp"})));
+  ASSERT_TRUE(check(program_from(right, "right")).equivalent);
+  const std::size_t back = right.find("kernel attention-back");
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    const std::size_t at = right.find(from, back);
+    EXPECT_NE(at, std::string::npos) << from;
+    return program_from(std::string(right).replace(at, from.size(), to), "wrong");
+  };
+  const std::string keys = "k[sample token' head head-size] * c[]\n";
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"attention_scale.64", "attention_scale.32"},
+           {keys, "k[sample token' head head-size]\n"},
+           {keys, "k[sample token' head head-size] * c[] * c[]\n"}}) {
+    const Program wrong = changed(from, to);
+    EXPECT_FALSE(check(wrong).equivalent) << to;
+    EXPECT_FALSE(verify(wrong).equal) << to;
+  }
 }
 
 // Every sum over devices is divided by their number: that of tokens, by which the gradients are

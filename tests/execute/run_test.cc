@@ -48,9 +48,11 @@ TEST(RunTest, PlainSumsAreCloseAndHaveOtherBits) {
   EXPECT_LT(twice.largest_difference, 1e-13);
 }
 
-// The test of the test: each mistake in the ranks' arithmetic is one that equality shows.
+// The test of the test: each mistake in the ranks' arithmetic is one that equality shows. Of sums
+// that are rounded to binary64, most of what reads them rounds that away; not where attention adds
+// up what comes round a ring.
 TEST(RunTest, MistakesOfTheArithmeticAreSeen) {
-  const Program program = small_program(kManyParts);
+  const Program program = small_program({"gpt2", "dp=2:zero1 cp=2:ring+zero1"});
   ASSERT_TRUE(run_with(program, Arithmetic::canonical).equal);
   for (const execute::Slip slip :
        {execute::Slip::float_sums, execute::Slip::unread, execute::Slip::reordered}) {
