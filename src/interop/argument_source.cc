@@ -211,8 +211,12 @@ class Lines {
 
   std::vector<Setting> settings;
   std::vector<Setting> idle;  // of branches that are not taken
+  std::set<std::string> commands;
 
  private:
+  static constexpr std::size_t kMostCommands = 1000;
+  static constexpr std::size_t kLongestCommand = 200;
+
   void take_words(const std::string& text, std::size_t number) {
     open_.reset();
     for (const LineWord& word : words_of(text)) {
@@ -248,9 +252,20 @@ class Lines {
       take_assignment(word.substr(0, equals), word.substr(equals + 1), line);
     } else if (open_ && (ends_options(word) || names_list(word))) {
       open_.reset();
+      note_command(word);
     } else if (open_) {
       extend(settings[*open_], taken);
+    } else {
+      note_command(word);
     }
+  }
+
+  // Programs, their subcommands and scripts, which say whose options follow.
+  void note_command(const std::string& word) {
+    if (commands.size() >= kMostCommands || word.size() > kLongestCommand) return;
+    if (runs_ == Runs::no || word.find_first_of("$|&<>\"'") != std::string::npos) return;
+    commands.insert(word);
+    commands.insert(word.substr(word.rfind('/') + 1));
   }
 
   void take_assignment(const std::string& name, const std::string& text, std::size_t line) {
@@ -347,7 +362,9 @@ ScriptSettings script_settings(const std::string& text) {
   std::istringstream stream(text);
   std::size_t number = 0;
   for (std::string line; std::getline(stream, line);) lines.take(line, ++number);
-  return {.settings = std::move(lines.settings), .idle = std::move(lines.idle)};
+  return {.settings = std::move(lines.settings),
+          .idle = std::move(lines.idle),
+          .commands = std::move(lines.commands)};
 }
 
 }  // namespace placet

@@ -232,7 +232,8 @@ Marks marks_of(const std::vector<DialectHead>& heads, const Source& source) {
   return marks;
 }
 
-// For each head how many of its marks are keys of the source, or objects that hold keys.
+// For each head how many of its marks are keys of the source, objects that hold keys, or, with '$'
+// in front, programs and scripts that it calls.
 std::vector<std::size_t> marks_in(const std::vector<DialectHead>& heads, const Source& source) {
   const Marks marks = marks_of(heads, source);
   std::set<std::string_view> seen;
@@ -245,6 +246,11 @@ std::vector<std::size_t> marks_in(const std::vector<DialectHead>& heads, const S
       if (mark == marks.end() || !seen.insert(mark->first).second) continue;
       for (const std::size_t head : mark->second) ++counts[head];
     }
+  }
+  for (const std::string& command : source.commands) {
+    const auto mark = marks.find("$" + command);
+    if (mark == marks.end()) continue;
+    for (const std::size_t head : mark->second) ++counts[head];
   }
   return counts;
 }

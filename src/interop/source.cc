@@ -69,6 +69,7 @@ SourceForm form_of_text(const std::string& text) {
 void take_script(ScriptSettings script, Source& source) {
   source.settings = std::move(script.settings);
   source.idle = std::move(script.idle);
+  source.commands = std::move(script.commands);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,9 @@ struct Source {
   std::string file;
   SourceForm form = SourceForm::toml;
   std::vector<Setting> settings;
-  std::vector<Setting> idle = {};     // of a launch script: in branches that are not taken
-  std::vector<std::string> comments;  // by line, from line 1; what follows a '#'
+  std::vector<Setting> idle = {};       // of a launch script: in branches that are not taken
+  std::set<std::string> commands = {};  // of a launch script: programs and scripts that it calls
+  std::vector<std::string> comments;    // by line, from line 1; what follows a '#'
 };
 
 /// "toml", "yaml", "json" or "arguments".

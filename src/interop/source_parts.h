@@ -1,6 +1,7 @@
 // The readers of each form of source. For the sources of this folder.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ std::vector<Setting> toml_settings(const std::string& text, const std::string& f
 /// Options, directives and variables of a launch script.
 struct ScriptSettings {
   std::vector<Setting> settings;
-  std::vector<Setting> idle;  // those of branches that are not taken
+  std::vector<Setting> idle;       // those of branches that are not taken
+  std::set<std::string> commands;  // words in front of options: programs, scripts with their paths
 };
 
 /// Variables are replaced where an earlier line gives them a plain value; all others are left as

@@ -254,6 +254,50 @@ TEST(ImportTest, LlamaFactorysNewTrainerIsRead) {
   EXPECT_TRUE(result.findings.empty());
 }
 
+// LLaMA-Factory recomputes blocks unless it is told not to, whatever the Trainer's own key says; a
+// batch of which nothing is said is the Trainer's, 8. In pure bf16 there is no autocast.
+TEST(ImportTest, LlamaFactoryRecomputesUnlessToldNotTo) {
+  const std::string base =
+      "model_name_or_path: Qwen/Qwen3-0.6B\nstage: sft\ncutoff_len: 1024\n"
+      "finetuning_type: full\n";
+  const auto job = [&](const std::string& more) {
+    return imported(base + more, SourceForm::yaml, {{"world-size", "8"}}).job;
+  };
+  EXPECT_EQ(job("bf16: true\n").at("recompute"), "full");
+  EXPECT_EQ(job("bf16: true\n").at("engine"), "hf-trainer@5");
+  EXPECT_EQ(job("bf16: true\n").at("global-batch"), "64");
+  EXPECT_EQ(job("disable_gradient_checkpointing: true\n").at("recompute"), "none");
+  EXPECT_EQ(job("pure_bf16: true\n").at("engine"), "transformers-loop@5");
+  EXPECT_EQ(job("pure_bf16: true\n").at("precision"), "bf16");
+}
+
+// TRL's trainers recompute, compute in bf16, load in fp32 and cut at 1024 tokens unless they are
+// told otherwise. They are known by what is called as well as by their options.
+TEST(ImportTest, TrlHasDefaultsOfItsOwn) {
+  const auto job = [&](const std::string& text, SourceForm form) {
+    return imported(text, form, {{"world-size", "8"}});
+  };
+  const Imported called =
+      job("trl sft --model_name_or_path Qwen/Qwen3-0.6B --dataset_name d --output_dir o\n",
+          SourceForm::arguments);
+  EXPECT_EQ(job_text(called),
+            "engine = \"hf-trainer@5\"\nglobal-batch = 64\nmicro-batch = 8\n"
+            "model = \"Qwen/Qwen3-0.6B\"\nplacement = \"dp=8:ddp\"\nrecompute = \"full\"\n"
+            "seq = 1024\n");
+  const Imported tuned =
+      job("model_name_or_path: Qwen/Qwen3-0.6B\nuse_peft: true\nlora_r: 32\npacking: true\n"
+          "max_length: 4096\n",
+          SourceForm::yaml);
+  EXPECT_EQ(tuned.job.at("lora"), "32");
+  EXPECT_EQ(tuned.job.at("precision"), "frozen=fp32");
+  EXPECT_EQ(tuned.job.at("seq"), "4096");
+  const Imported other =
+      job("torchrun train.py --model_name_or_path Qwen/Qwen3-0.6B --output_dir o "
+          "--per_device_train_batch_size 1 --learning_rate 1e-5\n",
+          SourceForm::arguments);
+  EXPECT_FALSE(other.job.contains("recompute"));
+}
+
 TEST(ImportTest, NameWithoutVersionIsTheNewest) {
   const Catalog catalog = find_catalog();
   EXPECT_EQ(load_dialect(catalog, "torchtitan", "dialect").name, "torchtitan@2026.02");
