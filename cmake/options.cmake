@@ -6,6 +6,7 @@ option(PLACET_BENCHMARKS "Build the benchmarks (needs Google Benchmark; skipped 
 option(PLACET_PYTHON "Build the Python module (needs nanobind; pip does this)" OFF)
 option(PLACET_PACKAGE "Let cpack make a Debian package (needs help2man)" OFF)
 option(PLACET_FUZZ "Build the fuzz targets with libFuzzer (needs clang)" OFF)
+option(PLACET_LINT "Only configure, for clang-tidy (preset lint)" OFF)
 option(PLACET_WERROR "Treat warnings in our own targets as errors" ${PROJECT_IS_TOP_LEVEL})
 option(PLACET_CCACHE "Compile through ccache where it is installed" ${PROJECT_IS_TOP_LEVEL})
 set(PLACET_APART "" CACHE STRING

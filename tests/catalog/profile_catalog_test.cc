@@ -272,22 +272,6 @@ TEST(OptionTest, OptionsStandInTheFileOfTheirVersion) {
             (std::vector<EngineOption>{{"far", "f"}, {"wide", "w"}, {"wider-still", "r"}}));
 }
 
-TEST(OptionTest, AnyTwoOptionsOfTheCatalogueAreLaidOrRefusedByName) {
-  const Catalog& catalog = repository_catalog();
-  for (const std::string& version : profile_names(catalog)) {
-    const EngineVariants variants = engine_variants(catalog, version);
-    for (const EngineOption& a : variants.options) {
-      for (const EngineOption& b : variants.options) {
-        const std::string name = version + "+" + a.name + "+" + b.name;
-        const std::string message = message_of([&] { load_profile(catalog, name, "x"); });
-        const bool fine =
-            message == "no error" || message.find("says something else about") != std::string::npos;
-        EXPECT_TRUE(fine) << name << ": " << message;
-      }
-    }
-  }
-}
-
 Job setting(const std::string& family, const std::string& products, const std::string& device) {
   Job job;
   job.model.family = family;
