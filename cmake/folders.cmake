@@ -96,10 +96,19 @@ function(placet_allocator target)
   endif()
 endfunction()
 
+# placet_source_defines(SOURCE DEFINITION): for one source file of the calling folder. The lint preset
+# gives it to all of them, so that they are read together.
+function(placet_source_defines source definition)
+  if(PLACET_LINT)
+    add_compile_definitions("${definition}")
+  else()
+    set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_DEFINITIONS "${definition}")
+  endif()
+endfunction()
+
 # placet_knows_data_dir(SOURCE): gives one source file of the calling folder the last place in which
 # to look for the catalogue, as the string PLACET_DATA_DIR. The order is: the environment variable
 # PLACET_DATA, ../share/placet/data beside the executable's folder, PLACET_DATA_DIR.
 function(placet_knows_data_dir source)
-  set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_DEFINITIONS
-      "PLACET_DATA_DIR=\"${PLACET_DATA_DIR}\"")
+  placet_source_defines("${source}" "PLACET_DATA_DIR=\"${PLACET_DATA_DIR}\"")
 endfunction()

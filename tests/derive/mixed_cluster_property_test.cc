@@ -111,8 +111,8 @@ DeviceGroup with_count_of(DeviceGroup group, const DeviceGroup& other) {
 
 /// How much a step may be shortened by slower devices: nothing without a pipeline. The orders of
 /// work of pipelines are fixed, yet a stage that is done later may spare another one a wait: of
-/// 9,000 random jobs 10 are up to 0.74 % shorter, of others two are 1.08 and 1.25 % (docs/theory.md,
-/// section 9.5).
+/// 9,000 random jobs 10 are up to 0.74 % shorter, of others two are 1.08 and 1.25 % (section 9.5 of
+/// docs/theory.md).
 double shortened(const Job& job) { return pipeline_degree(job.placement) > 1 ? 0.02 : 1e-9; }
 
 TEST(MixedCluster, SlowerDevicesNeverMakeAStepQuicker) {
