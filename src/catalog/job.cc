@@ -323,6 +323,15 @@ void keep_base_as_loaded(const JobRequest& request, const Precision& precision,
                         ": --precision frozen=FORMAT says otherwise");
 }
 
+/// Where what an engine does by default hangs on something that a job does not say. Of a frozen
+/// base another rule speaks.
+void note_assumed_formats(const JobRequest& request, Job& job) {
+  if (request.precision || request.lora || job.profile.precision_unless.empty()) return;
+  job.model.notes.push_back("weights rest in " + std::string(name_of(job.precision.parameters)) +
+                            ", the default of " + job.engine_text + ", " +
+                            job.profile.precision_unless);
+}
+
 /// All that does not depend on the placement, but for batch and cluster.
 Job load_trained(const Catalog& catalog, const JobRequest& request) {
   Job job;
@@ -336,6 +345,7 @@ Job load_trained(const Catalog& catalog, const JobRequest& request) {
     job.scales_loss_dynamically = choice.scales_loss_dynamically;
   }
   job.precision = choice.precision;
+  note_assumed_formats(request, job);
   keep_base_as_loaded(request, job.precision, choice, job.model);
   apply_formats(choice, job.model);
   note_formats_without_effect(choice, job.model);

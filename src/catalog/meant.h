@@ -48,6 +48,7 @@ Meant meant_recompute(const Catalog& catalog, const std::string& text);
 /// (data/words/strategies.json), and axes without how whose name says it:
 ///   FSDP=8            fsdp=8:fsdp
 ///   dp=2,TP=8 PP=2    dp=2:ddp tp=8:tp pp=2:1f1b       (data/words/axes.json)
+/// Throws InputError for an axis among such ones whose name does not say it.
 Meant meant_placement(const Catalog& catalog, const Vocabulary& vocabulary,
                       const std::string& text);
 

@@ -6,6 +6,7 @@
 #include "catalog/word_file.h"
 #include "placement/grammar.h"
 #include "units/error.h"
+#include "units/nearest.h"
 
 namespace placet {
 namespace {
@@ -24,10 +25,12 @@ class PlacementWriter {
 
   /// The text in the words of the grammar; none where its form is another one.
   std::optional<std::string> write() {
-    while (skip(",")) {
+    int axes = 0;
+    for (; skip(","); ++axes) {
       if (!axis()) return std::nullopt;
     }
-    return out_.empty() ? std::nullopt : std::optional(out_);
+    if (!unknown_.empty() && axes > 1) refuse_unknown();
+    return out_.empty() || !unknown_.empty() ? std::nullopt : std::optional(out_);
   }
 
   std::vector<std::string> take_notes() { return std::move(notes_); }
@@ -81,7 +84,6 @@ class PlacementWriter {
                name.find_first_not_of("0123456789", digits) == std::string::npos) {
       degree = name.substr(digits);  // "tp8"
       name.resize(digits);
-      if (bare_how(name).empty()) return false;
     }
     const auto shares = bracket('[', ']');
     if (name.empty() || degree.empty() || !shares) return false;
@@ -91,9 +93,22 @@ class PlacementWriter {
       return how();
     }
     const std::string words = bare_how(name);
-    if (words.empty()) return false;
+    if (words.empty() && unknown_.empty()) unknown_ = name;
     out_ += lower_case(name) + "=" + degree + *shares + ":" + words;
     return true;
+  }
+
+  /// Beside axes that are understood, the one that is not is told by its name.
+  [[noreturn]] void refuse_unknown() {
+    std::vector<std::string> names;
+    for (const Alias& alias : words("axes").aliases) names.push_back(alias.word);
+    for (const Strategy& one : vocabulary_.strategies) names.push_back(one.name);
+    throw InputError({.where = "placement",
+                      .value = unknown_,
+                      .problem = "is an axis whose name does not say how it is used",
+                      .allowed = "':' and its use behind the degree (" + unknown_ +
+                                 "=2:tp), or a name that says it, such as dp, tp, pp or fsdp",
+                      .nearest = nearest(unknown_, names)});
   }
 
   /// What an axis without how means by its name; empty: nothing.
@@ -170,6 +185,7 @@ class PlacementWriter {
   std::string_view text_;
   std::size_t next_ = 0;
   std::string out_;
+  std::string unknown_;  // the first axis that does not say how it is used, by no known name
   std::vector<std::string> notes_;
   std::optional<WordFile> axes_, strategies_;
 };

@@ -74,8 +74,10 @@ void read_facts(const Catalog& catalog, const Reader& reader, Profile& profile) 
     for (const Reader& note : notes->items()) note.text();
   }
   if (const auto fact = reader.find("precision")) {
-    fact->allow({"value", "source"});
+    fact->allow({"value", "unless", "source"});
     read_engine_precision(catalog, fact->at("value"), profile);
+    const auto unless = fact->find("unless");
+    profile.precision_unless = unless ? unless->text() : "";
     note_fact(profile, "precision", fact->at("value").print(), fact->at("source").text());
   }
   read_scalars(reader, profile);

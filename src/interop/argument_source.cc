@@ -219,6 +219,7 @@ class Lines {
 
   void take_words(const std::string& text, std::size_t number) {
     open_.reset();
+    program_.clear();
     for (const LineWord& word : words_of(text)) {
       if (holds_options(word.text)) {
         for (const LineWord& inner : words_of(word.text)) take_word(inner, number);
@@ -266,6 +267,8 @@ class Lines {
     if (runs_ == Runs::no || word.find_first_of("$|&<>\"'") != std::string::npos) return;
     commands.insert(word);
     commands.insert(word.substr(word.rfind('/') + 1));
+    if (!program_.empty()) commands.insert(program_ + " " + word);
+    program_ = word;
   }
 
   void take_assignment(const std::string& name, const std::string& text, std::size_t line) {
@@ -353,6 +356,7 @@ class Lines {
   std::set<std::string> lists_;      // variables that hold options
   std::optional<std::size_t> open_;  // the option that takes the next words
   bool fresh_ = false;               // and has none so far
+  std::string program_;              // the command before the word at hand
 };
 
 }  // namespace

@@ -250,7 +250,13 @@ std::vector<std::size_t> marks_in(const std::vector<DialectHead>& heads, const S
   for (const std::string& command : source.commands) {
     const auto mark = marks.find("$" + command);
     if (mark == marks.end()) continue;
+    seen.insert(mark->first);
     for (const std::size_t head : mark->second) ++counts[head];
+  }
+  const auto is_seen = [&](const std::string& mark) { return seen.contains(dashed(mark)); };
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    const std::vector<std::string>& told_by = heads[i].told_by;
+    if (!told_by.empty() && std::ranges::none_of(told_by, is_seen)) counts[i] = 0;
   }
   return counts;
 }
@@ -294,8 +300,8 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
   const Document document = open_document(file_of(catalog, "dialects", "dialect", name, where));
   const Reader reader(document);
   reader.allow({"schema", "name", "title", "form", "source", "date", "like", "under", "marks",
-                "keys", "derived", "needs", "axes", "beyond", "models", "unknown", "gives-way-to",
-                "export"});
+                "told-by", "keys", "derived", "needs", "axes", "beyond", "models", "unknown",
+                "gives-way-to", "export"});
   Dialect dialect;
   dialect.name = name;
   dialect.title = reader.at("title").text();
@@ -303,6 +309,7 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
   reader.at("source").text();
   reader.at("date").text();
   dialect.marks = texts_at(reader, "marks");
+  dialect.told_by = texts_at(reader, "told-by");
   dialect.gives_way_to = texts_at(reader, "gives-way-to");
   read_keys(reader.at("keys"), dialect);
   for (const Reader& item : reader.at("derived").items()) {
@@ -367,13 +374,15 @@ DialectHead read_head(const Catalog& catalog, const std::string& name) {
   const Json parsed = Json::parse(front, nullptr, /*allow_exceptions=*/false);
   if (!parsed.is_object() || !parsed.contains("marks") || !parsed.contains("form")) {
     const SharedDialect dialect = shared_dialect(catalog, name, "dialect");
-    return {.name = name, .form = dialect->form, .marks = dialect->marks};
+    return {
+        .name = name, .form = dialect->form, .marks = dialect->marks, .told_by = dialect->told_by};
   }
   const Document document{.where = path.string(), .value = parsed};
   const Reader reader(document);
   return {.name = name,
           .form = static_cast<SourceForm>(reader.at("form").one_of(kForms)),
-          .marks = texts_at(reader, "marks")};
+          .marks = texts_at(reader, "marks"),
+          .told_by = texts_at(reader, "told-by")};
 }
 
 }  // namespace

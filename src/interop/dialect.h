@@ -107,6 +107,7 @@ struct Dialect {
   std::string title;
   SourceForm form = SourceForm::toml;
   std::vector<std::string> marks;          // keys by which a source is known; more of them win
+  std::vector<std::string> told_by;        // as of its head
   std::map<std::string, KeyMeaning> keys;  // by path; a path that ends in '*' is a beginning
   std::vector<DerivedWord> derived;
   std::vector<NeededFact> needs;
@@ -138,6 +139,7 @@ struct DialectHead {
   std::string name;
   SourceForm form = SourceForm::toml;
   std::vector<std::string> marks;
+  std::vector<std::string> told_by;  // marks of which one must be there; none: any will do
 };
 
 /// Of all dialects of the catalogue, by name.

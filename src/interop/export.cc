@@ -57,9 +57,11 @@ bool is_writable(const Catalog& catalog, const std::string& name) {
   return Reader(document).has("export");
 }
 
-// The newest version of a name without one.
-std::string version_of(const std::vector<std::string>& writable, const std::string& name) {
+// The newest version of a name without one, or of the engine that a name stands for: "ds".
+std::string version_of(const Catalog& catalog, const std::vector<std::string>& writable,
+                       const std::string& name) {
   std::string found = newest_of_name(writable, name);
+  if (found.empty()) found = newest_of_name(writable, meant_engine(catalog, name).text);
   if (!found.empty()) return found;
   throw InputError({.where = "--to",
                     .value = name,
@@ -247,7 +249,7 @@ std::vector<std::string> writable_dialects(const Catalog& catalog) {
 }
 
 std::string writable_name(const Catalog& catalog, const std::string& name) {
-  return version_of(writable_dialects(catalog), name);
+  return version_of(catalog, writable_dialects(catalog), name);
 }
 
 Exported export_job(const Catalog& catalog, const JobRequest& request, const std::string& name) {

@@ -25,8 +25,10 @@ std::vector<Setting> toml_settings(const std::string& text, const std::string& f
 /// Options, directives and variables of a launch script.
 struct ScriptSettings {
   std::vector<Setting> settings;
-  std::vector<Setting> idle;       // those of branches that are not taken
-  std::set<std::string> commands;  // words in front of options: programs, scripts with their paths
+  std::vector<Setting> idle;  // those of branches that are not taken
+  /// Words in front of options: programs, scripts with and without their paths, and each with the
+  /// word before it ("trl sft").
+  std::set<std::string> commands;
 };
 
 /// Variables are replaced where an earlier line gives them a plain value; all others are left as

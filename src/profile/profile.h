@@ -45,7 +45,8 @@ struct Profile {
   std::string version;
   std::string date;
 
-  Precision precision;  // unless the job says otherwise
+  Precision precision;           // unless the job says otherwise
+  std::string precision_unless;  // where that is not so, and what to say then: a sentence's end
   // --- gradients and optimizer
   GradientLife gradient_life = GradientLife::resting;
   ScatterPath scatter_path = ScatterPath::reduce_scatter;

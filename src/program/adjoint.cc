@@ -182,12 +182,14 @@ class Differentiation {
     }
   }
 
-  /// w = exp(c q . k): dq = dw w k c, dk = dw w q c.
+  /// w = exp(c q . k): dq = dw w k c, dk = dw w q c, dc = dw w q . k.
   void differentiate_exp_dot(const Statement& s, const Operand& dy) {
-    for (std::size_t i = 0; i < 2; ++i) {
+    for (std::size_t i = 0; i < s.operands.size(); ++i) {
       if (!active_[at(s.operands[i].tensor)]) continue;
-      Product share{.operands = {dy, value_operand(s.result), value_operand(s.operands[1 - i])}};
-      if (s.operands.size() > 2) share.operands.push_back(value_operand(s.operands[2]));
+      Product share{.operands = {dy, value_operand(s.result)}};
+      for (std::size_t j = 0; j < s.operands.size(); ++j) {
+        if (j != i) share.operands.push_back(value_operand(s.operands[j]));
+      }
       give(s.operands[i], std::move(share));
     }
   }

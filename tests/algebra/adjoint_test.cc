@@ -305,6 +305,16 @@ TEST(AdjointTest, Attention) {
       {0, 1, 2});
 }
 
+// The scale of scores may depend on parameters too.
+TEST(AdjointTest, AttentionWithAScale) {
+  expect_adjoint(
+      "kernel k(q[s h t e], k[s h u e], v[s h u o], c[h]) -> (y[s h t o], l[s h t]) {\n"
+      " w[s h t u] = exp_dot(q[s h t e], k[s h u e], c[h]; whole e; at t u)\n"
+      " l[s h t] = w[s h t u]\n n[s h t o] = w[s h t u] * v[s h u o]\n"
+      " y[s h t o] = ratio(n[s h t o], l[s h t])\n}",
+      {0, 1, 2, 3});
+}
+
 // No gradient flows through the shift, which changes nothing.
 TEST(AdjointTest, CrossEntropy) {
   expect_adjoint(

@@ -147,6 +147,27 @@ TEST(LoadJobTest, ABaseBesideAdaptersRestsInBf16) {
   EXPECT_EQ(frozen(std::nullopt, "placet"), std::pair(Formats{std::nullopt}, false));
 }
 
+// The Trainer takes weights as they were loaded, which a job without --precision does not say. An
+// engine that says its own formats does not inherit the note.
+TEST(LoadJobTest, FormatsThatHangOnTheLoadingAreSaid) {
+  const auto notes = [](const char* engine, std::optional<std::string> precision,
+                        std::optional<std::string> lora) {
+    JobRequest asked = request();
+    asked.model = "gpt2";
+    asked.engine = engine;
+    asked.precision = std::move(precision);
+    asked.lora = std::move(lora);
+    return std::ranges::count_if(load(asked).model.notes, [](const std::string& note) {
+      return note.starts_with(
+          "weights rest in fp32, the default of hf-trainer@5, unless the model");
+    });
+  };
+  EXPECT_EQ(notes("hf-trainer@5", std::nullopt, std::nullopt), 1);
+  EXPECT_EQ(notes("hf-trainer@5", "bf16", std::nullopt), 0);
+  EXPECT_EQ(notes("hf-trainer@5", std::nullopt, "8"), 0);
+  EXPECT_EQ(notes("transformers-loop@5", std::nullopt, std::nullopt), 0);
+}
+
 TEST(LoadJobTest, EnginesMayClipByDefault) {
   JobRequest asked = request();
   asked.engine = "megatron@2026";

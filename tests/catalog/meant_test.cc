@@ -188,6 +188,13 @@ TEST(MeantPlacementTest, AnAxisWithoutHowIsItsName) {
   EXPECT_EQ(meant("dp=8:zero9"), "dp=8:zero9") << "left for the grammar to refuse";
   EXPECT_EQ(meant("dp = 8 : batch(S*,S,S,R)"), "dp = 8 : batch(S*,S,S,R)") << "as it was";
   EXPECT_EQ(meant("foo=8"), "foo=8");
+  const std::string refused =
+      "placement: 'pt' is an axis whose name does not say how it is used; expected ':' and its "
+      "use behind the degree (pt=2:tp), or a name that says it, such as dp, tp, pp or fsdp; "
+      "did you mean 'pp'?";
+  for (const char* text : {"fsdp=8,pt=2", "pt=2 fsdp=8", "fsdp=8:fsdp, pt=2", "pt2,fsdp8"}) {
+    EXPECT_EQ(message_of([&] { meant(text); }), refused) << text;
+  }
 }
 
 TEST(TokensTest, KAndMAreOf1024) {

@@ -80,6 +80,10 @@ TEST(ExportTest, AnotherEngineThanTheJobsIsRefused) {
   EXPECT_EQ(exported.unsaid.back().one, "placet@1");
 }
 
+TEST(ExportTest, AnEnginesOtherNameIsItsDialect) {
+  EXPECT_EQ(export_job(find_catalog(), base_request("dp=8:zero1"), "ds").dialect, "deepspeed@0.19");
+}
+
 TEST(ExportTest, UnknownDialectIsRefusedWithThoseThatCanBeWritten) {
   try {
     export_job(find_catalog(), base_request("dp=8:zero1"), "megaton");

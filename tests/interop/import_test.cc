@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "catalog/job.h"
 #include "units/error.h"
 
@@ -254,48 +256,94 @@ TEST(ImportTest, LlamaFactorysNewTrainerIsRead) {
   EXPECT_TRUE(result.findings.empty());
 }
 
-// LLaMA-Factory recomputes blocks unless it is told not to, whatever the Trainer's own key says; a
-// batch of which nothing is said is the Trainer's, 8. In pure bf16 there is no autocast.
+Words job_of(const std::string& text, SourceForm form) {
+  return imported(text, form, {{"world-size", "8"}}).job;
+}
+
+std::string word_of(const Words& job, const std::string& word) {
+  const auto found = job.find(word);
+  return found == job.end() ? "" : found->second;
+}
+
+// LLaMA-Factory recomputes blocks unless it is told not to, or where the Trainer's own key says so
+// anyway; a batch of which nothing is said is the Trainer's, 8. In pure bf16 nothing is cast.
 TEST(ImportTest, LlamaFactoryRecomputesUnlessToldNotTo) {
-  const std::string base =
-      "model_name_or_path: Qwen/Qwen3-0.6B\nstage: sft\ncutoff_len: 1024\n"
-      "finetuning_type: full\n";
   const auto job = [&](const std::string& more) {
-    return imported(base + more, SourceForm::yaml, {{"world-size", "8"}}).job;
+    return job_of(
+        "model_name_or_path: Qwen/Qwen3-0.6B\nstage: sft\ncutoff_len: 1024\n"
+        "finetuning_type: full\n" +
+            more,
+        SourceForm::yaml);
   };
   EXPECT_EQ(job("bf16: true\n").at("recompute"), "full");
   EXPECT_EQ(job("bf16: true\n").at("engine"), "hf-trainer@5");
+  EXPECT_EQ(job("bf16: true\n").at("precision"), "fp32-bf16-compute");
   EXPECT_EQ(job("bf16: true\n").at("global-batch"), "64");
-  EXPECT_EQ(job("disable_gradient_checkpointing: true\n").at("recompute"), "none");
+  EXPECT_EQ(job("gradient_checkpointing: false\n").at("recompute"), "full");
+  const std::string off = "disable_gradient_checkpointing: true\n";
+  EXPECT_EQ(job(off).at("recompute"), "none");
+  EXPECT_EQ(job(off + "gradient_checkpointing: true\n").at("recompute"), "full");
   EXPECT_EQ(job("pure_bf16: true\n").at("engine"), "transformers-loop@5");
   EXPECT_EQ(job("pure_bf16: true\n").at("precision"), "bf16");
 }
 
-// TRL's trainers recompute, compute in bf16, load in fp32 and cut at 1024 tokens unless they are
-// told otherwise. They are known by what is called as well as by their options.
+// TRL fine-tunes with recomputation, under autocast in bf16, from weights in fp32, at 1024 tokens,
+// unless it is told otherwise (trl 1.16.0).
 TEST(ImportTest, TrlHasDefaultsOfItsOwn) {
-  const auto job = [&](const std::string& text, SourceForm form) {
-    return imported(text, form, {{"world-size", "8"}});
+  const Words called =
+      job_of("trl sft --model_name_or_path Qwen/Qwen3-0.6B --dataset_name d --output_dir o\n",
+             SourceForm::arguments);
+  EXPECT_EQ(called.at("engine"), "hf-trainer@5");
+  EXPECT_EQ(called.at("global-batch"), "64");
+  EXPECT_EQ(called.at("recompute"), "full");
+  EXPECT_EQ(called.at("precision"), "fp32-bf16-compute");
+  EXPECT_EQ(called.at("seq"), "1024");
+  const std::string base =
+      "model_name_or_path: Qwen/Qwen3-0.6B\ndataset_text_field: text\noutput_dir: o\n"
+      "learning_rate: 1e-5\n";
+  const auto job = [&](const std::string& more) { return job_of(base + more, SourceForm::yaml); };
+  EXPECT_EQ(job("use_peft: true\nlora_r: 32\nmax_length: 4096\n").at("lora"), "32");
+  EXPECT_EQ(job("use_peft: true\n").at("precision"), "frozen=fp32");
+  EXPECT_EQ(word_of(job("use_peft: true\ndtype: auto\n"), "precision"), "");
+  EXPECT_EQ(word_of(job("lora_r: 32\n"), "lora"), "") << "without use_peft nothing is adapted";
+  EXPECT_EQ(job("dtype: bfloat16\n").at("precision"), "bf16");
+  EXPECT_EQ(job("dtype: bfloat16\n").at("engine"), "hf-trainer@5") << "under autocast";
+  EXPECT_EQ(job("dtype: bfloat16\nbf16: false\n").at("engine"), "transformers-loop@5");
+  EXPECT_EQ(job("bf16: false\n").at("precision"), "fp32");
+  EXPECT_EQ(job("bf16: false\nfp16: true\n").at("precision"), "fp32-fp16-compute");
+  const Words sharded = job_of(
+      "trl sft --model_name_or_path Qwen/Qwen3-0.6B --accelerate_config zero3 --max_length 2048\n",
+      SourceForm::arguments);
+  EXPECT_EQ(sharded.at("placement"), "dp=8:zero3");
+}
+
+// What a Trainer's script has as well does not make it TRL's; nor does another program's "sft".
+TEST(ImportTest, TrlIsToldByWhatIsItsOwn) {
+  for (const char* text :
+       {"torchrun train.py --model_name_or_path Qwen/Qwen3-0.6B --output_dir o --learning_rate "
+        "1e-5\n",
+        "python sft.py --model_name_or_path Qwen/Qwen3-0.6B --lora_r 8 --lora_alpha 16 "
+        "--per_device_train_batch_size 1\n",
+        "swift sft --model_name_or_path Qwen/Qwen3-0.6B --per_device_train_batch_size 1\n",
+        "trl dpo --model_name_or_path Qwen/Qwen3-0.6B --per_device_train_batch_size 1\n"}) {
+    EXPECT_EQ(word_of(job_of(text, SourceForm::arguments), "recompute"), "") << text;
+  }
+  const char* trainer =
+      "model_name_or_path: Qwen/Qwen3-0.6B\nper_device_train_batch_size: 1\nlearning_rate: 1e-5\n"
+      "gradient_accumulation_steps: 2\nnum_train_epochs: 1\nbf16: true\n"
+      "attn_implementation: sdpa\nmax_length: 512\n";
+  EXPECT_EQ(word_of(job_of(trainer, SourceForm::yaml), "recompute"), "");
+}
+
+// The file that `trl sft --config` names is asked for.
+TEST(ImportTest, TrlsSettingsFileIsASource) {
+  const Imported result =
+      imported("trl sft --config sft.yaml\n", SourceForm::arguments, {{"world-size", "8"}});
+  ASSERT_FALSE(result.missing.empty());
+  const auto is_file = [](const MissingFact& m) {
+    return m.what.find("--config") != std::string::npos;
   };
-  const Imported called =
-      job("trl sft --model_name_or_path Qwen/Qwen3-0.6B --dataset_name d --output_dir o\n",
-          SourceForm::arguments);
-  EXPECT_EQ(job_text(called),
-            "engine = \"hf-trainer@5\"\nglobal-batch = 64\nmicro-batch = 8\n"
-            "model = \"Qwen/Qwen3-0.6B\"\nplacement = \"dp=8:ddp\"\nrecompute = \"full\"\n"
-            "seq = 1024\n");
-  const Imported tuned =
-      job("model_name_or_path: Qwen/Qwen3-0.6B\nuse_peft: true\nlora_r: 32\npacking: true\n"
-          "max_length: 4096\n",
-          SourceForm::yaml);
-  EXPECT_EQ(tuned.job.at("lora"), "32");
-  EXPECT_EQ(tuned.job.at("precision"), "frozen=fp32");
-  EXPECT_EQ(tuned.job.at("seq"), "4096");
-  const Imported other =
-      job("torchrun train.py --model_name_or_path Qwen/Qwen3-0.6B --output_dir o "
-          "--per_device_train_batch_size 1 --learning_rate 1e-5\n",
-          SourceForm::arguments);
-  EXPECT_FALSE(other.job.contains("recompute"));
+  EXPECT_TRUE(std::ranges::any_of(result.missing, is_file));
 }
 
 TEST(ImportTest, NameWithoutVersionIsTheNewest) {
