@@ -220,7 +220,7 @@ std::string dashed(std::string path) {
 // By mark the heads that have it, by position.
 using Marks = std::map<std::string, std::vector<std::size_t>, std::less<>>;
 
-Marks marks_of(const std::vector<DialectHead>& heads, const Source& source) {
+Marks heads_by_mark(const std::vector<DialectHead>& heads, const Source& source) {
   Marks marks;
   for (std::size_t i = 0; i < heads.size(); ++i) {
     if (!is_alike(heads[i].form, source.form)) continue;
@@ -232,26 +232,31 @@ Marks marks_of(const std::vector<DialectHead>& heads, const Source& source) {
   return marks;
 }
 
-// For each head how many of its marks are keys of the source, objects that hold keys, or, with '$'
-// in front, programs and scripts that it calls.
-std::vector<std::size_t> marks_in(const std::vector<DialectHead>& heads, const Source& source) {
-  const Marks marks = marks_of(heads, source);
-  std::set<std::string_view> seen;
-  std::vector<std::size_t> counts(heads.size(), 0);
+// The marks that a source has: its keys, objects that hold keys, and, with '$' in front, programs
+// and scripts that it calls.
+std::set<std::string, std::less<>> marks_of(const Source& source, const Marks& known) {
+  std::set<std::string, std::less<>> seen;
   for (const Setting& setting : source.settings) {
     const std::string path = dashed(setting.path);
     for (std::size_t end = 0; end < path.size();) {
       end = std::min(path.find('.', end + 1), path.size());
-      const auto mark = marks.find(std::string_view(path).substr(0, end));
-      if (mark == marks.end() || !seen.insert(mark->first).second) continue;
-      for (const std::size_t head : mark->second) ++counts[head];
+      const auto mark = known.find(std::string_view(path).substr(0, end));
+      if (mark != known.end()) seen.insert(mark->first);
     }
   }
   for (const std::string& command : source.commands) {
-    const auto mark = marks.find("$" + command);
-    if (mark == marks.end()) continue;
-    seen.insert(mark->first);
-    for (const std::size_t head : mark->second) ++counts[head];
+    if (known.contains("$" + command)) seen.insert("$" + command);
+  }
+  return seen;
+}
+
+// For each head how many of its marks the source has; none where it lacks those that tell it.
+std::vector<std::size_t> marks_in(const std::vector<DialectHead>& heads, const Source& source) {
+  const Marks known = heads_by_mark(heads, source);
+  const std::set<std::string, std::less<>> seen = marks_of(source, known);
+  std::vector<std::size_t> counts(heads.size(), 0);
+  for (const std::string& mark : seen) {
+    for (const std::size_t head : known.at(mark)) ++counts[head];
   }
   const auto is_seen = [&](const std::string& mark) { return seen.contains(dashed(mark)); };
   for (std::size_t i = 0; i < heads.size(); ++i) {
