@@ -107,7 +107,7 @@ struct Dialect {
   std::string title;
   SourceForm form = SourceForm::toml;
   std::vector<std::string> marks;          // keys by which a source is known; more of them win
-  std::vector<std::string> told_by;        // as of its head
+  std::vector<std::string> told_by;        // see DialectHead
   std::map<std::string, KeyMeaning> keys;  // by path; a path that ends in '*' is a beginning
   std::vector<DerivedWord> derived;
   std::vector<NeededFact> needs;

@@ -46,7 +46,7 @@ struct Profile {
   std::string date;
 
   Precision precision;           // unless the job says otherwise
-  std::string precision_unless;  // where that is not so, and what to say then: a sentence's end
+  std::string precision_unless;  // end of the note to a job without formats; empty: no note
   // --- gradients and optimizer
   GradientLife gradient_life = GradientLife::resting;
   ScatterPath scatter_path = ScatterPath::reduce_scatter;
