@@ -141,8 +141,8 @@ Answer answer_run(const Asked& asked) {
     const Experiment experiment = experiment_of(asked.catalog, name->text());
     return answer_of(experiment.holds(), experiment_json(experiment));
   }
-  allow_flags(asked.request,
-              {"fault", "accept", "list-faults", "steps", "mode", "meaning", "order", "watch"});
+  allow_flags(asked.request, {"fault", "accept", "list-faults", "steps", "mode", "meaning", "order",
+                              "watch", "times"});
   RunRequest run = run_request_in(asked.request);
   run.program.warn = asked.warn;
   return on_said(asked.catalog, run.program.job, AskedOf::all, [&](const JobRequest& request) {

@@ -134,14 +134,17 @@ ReshardedRun resharded(const Catalog& catalog, const ReshardRequest& request) {
   ProgramRequest asked = request.job;
   asked.job = job_of(request, from);
   return on_said(catalog, asked.job, AskedOf::all, [&](const JobRequest& job) {
-    ProgramToRun found = program_to_run(catalog, asked, job, &runs_as_it_is);
+    const Arithmetic arithmetic = arithmetic_from(from.facts().mode);
+    ProgramToRun found = program_to_run(
+        catalog, asked, job, [&](const Job& own) { return runs_as_it_is(own, arithmetic); });
     ReshardedRun out{.asked = std::move(found.asked), .sheet = {}};
     if (!out.asked.has_step) return out;
     CheckpointFacts facts = from.facts();
     facts.job = saved_words(asked.job);
     facts.mesh = mesh_of(found.program);
     checkpoint::require_facts(facts, "-o");
-    const checkpoint::Resharded state(from, state_slices(found.program, limits_of_runs()));
+    const checkpoint::Resharded state(from,
+                                      state_slices(found.program, limits_of_runs(arithmetic)));
     out.sheet = {.from = placement_of(from.facts().job),
                  .to = placement_of(facts.job),
                  .run_as = out.asked.judged.run_as,

@@ -245,7 +245,7 @@ VerifiedProgram verified_of(const Catalog& catalog, const ProgramRequest& reques
 }
 
 ProgramToRun program_to_run(const Catalog& catalog, const ProgramRequest& request,
-                            const JobRequest& job, bool (*fits)(const Job&)) {
+                            const JobRequest& job, const std::function<bool(const Job&)>& fits) {
   ToJudge found = to_judge(catalog, request, job);
   ProgramToRun out{
       .asked = asked_program(request, found), .job = {}, .program = {}, .without_faults = {}};

@@ -73,6 +73,6 @@ struct ProgramToRun {
 };
 /// `fits`: whether a job's own program can be executed.
 ProgramToRun program_to_run(const Catalog& catalog, const ProgramRequest& request,
-                            const JobRequest& job, bool (*fits)(const Job&));
+                            const JobRequest& job, const std::function<bool(const Job&)>& fits);
 
 }  // namespace placet

@@ -218,6 +218,7 @@ RunRequest run_request_in(const Reader& request) {
   if (const auto order = request.find("order")) run.order = word_in(*order);
   run.meanings = words_in(request, "meaning");
   run.watch = flag_in(request, "watch");
+  run.tells_times = flag_in(request, "times");
   return run;
 }
 

@@ -13,11 +13,14 @@
 namespace placet {
 namespace {
 
-// What a job may be at most to be run as it is: its largest table of places has one entry for each
-// token and word, and for each pair of tokens of a head.
+// What a job may be at most to be run as it is, in exact numbers. Its largest tensors have an entry
+// for each token and word, and for each pair of tokens of a head.
 constexpr double kMostParameters = 4e6;
 constexpr double kMostRunTokens = 16384;
 constexpr double kMostEntries = 4e6;
+// In floating numbers, where products of matrices are a library's.
+constexpr double kMostPlainEntries = 25e7;
+constexpr double kMostPlainNumbers = 5e8;  // of all devices, by what is derived in 2 bytes each
 constexpr std::int64_t kMostRunDevices = 64;
 
 std::int64_t devices_of(const Job& job) {
@@ -49,16 +52,25 @@ double most_extent(const Model& model) {
 
 }  // namespace
 
-ranks::RunLimits limits_of_runs() { return {.elements = 1LL << 24U, .products = 1e10}; }
+ranks::RunLimits limits_of_runs(Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::canonical) return {.elements = 1LL << 24U, .products = 1e10};
+  return {.elements = 1LL << 30U, .products = 1e12};
+}
 
-bool runs_as_it_is(const Job& job) {
+bool runs_as_it_is(const Job& job, Arithmetic arithmetic) {
   if (devices_of(job) > kMostRunDevices) return false;
   const auto samples = static_cast<double>(job.batch.global);
   const auto tokens = static_cast<double>(job.batch.sequence);
-  if (static_cast<double>(count_parameters(job.model).total) > kMostParameters) return false;
-  if (samples * tokens > kMostRunTokens) return false;
-  return samples * tokens * most_extent(job.model) <= kMostEntries &&
-         samples * tokens * tokens * most_heads(job.model) <= kMostEntries;
+  const double of_words = samples * tokens * most_extent(job.model);
+  const double of_pairs = samples * tokens * tokens * most_heads(job.model);
+  if (arithmetic == Arithmetic::canonical) {
+    return static_cast<double>(count_parameters(job.model).total) <= kMostParameters &&
+           samples * tokens <= kMostRunTokens && std::max(of_words, of_pairs) <= kMostEntries;
+  }
+  if (std::max(of_words, of_pairs) > kMostPlainEntries) return false;
+  const Derivation derivation = derive(job);
+  const auto bytes = static_cast<double>(in_bytes(fullest(derivation).peak));
+  return bytes / 2 * static_cast<double>(devices_of(job)) <= kMostPlainNumbers;
 }
 
 namespace {
@@ -202,9 +214,10 @@ void require_ranks_apart(const RunRequest& request, const RunOptions& options) {
 }  // namespace
 
 RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRequest& job) {
+  const Arithmetic arithmetic = arithmetic_from(mode_of(request));
   RunOptions options{.steps = request.steps,
-                     .arithmetic = arithmetic_from(mode_of(request)),
-                     .limits = limits_of_runs(),
+                     .arithmetic = arithmetic,
+                     .limits = limits_of_runs(arithmetic),
                      .on_step = request.on_step,
                      .rank_kind = rank_kind_from(request.ranks),
                      .order = order_of(request)};
@@ -214,7 +227,8 @@ RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRe
   ProgramRequest of_program = request.program;
   options.rank_faults = taken_rank_faults(of_program.faults);
   require_ranks_apart(request, options);
-  ProgramToRun found = program_to_run(catalog, of_program, job, &runs_as_it_is);
+  ProgramToRun found = program_to_run(
+      catalog, of_program, job, [&](const Job& own) { return runs_as_it_is(own, arithmetic); });
   RanProgram out{.asked = std::move(found.asked), .sheet = {}};
   if (!out.asked.has_step || out.asked.listed_only) return out;
   options.meanings = meanings_of(found, job, words);
@@ -223,6 +237,7 @@ RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRe
   const bool is_proven = request.program.faults.empty();
   if (request.watch) options.proven = is_proven ? &found.program : &found.without_faults;
   out.sheet.is_watched = request.watch;
+  out.sheet.tells_times = request.tells_times;
   out.sheet.judged = out.asked.judged;
   out.sheet.as_it_is = found.as_it_is;
   out.sheet.run = run(found.program, options);

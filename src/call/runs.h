@@ -26,6 +26,7 @@ struct RunRequest {
   std::vector<std::string> meanings;  // "learning-rate=3e-4"
   bool watch = false;                 // compare with the program without faults in every step
   bool times = false;                 // note when each operation ran, for a trace
+  bool tells_times = false;           // say how long each step took
   std::string save;                   // folder that the state goes to after the last step
   std::string resume;                 // folder of a checkpoint that the run goes on from
   std::shared_ptr<const checkpoint::Checkpoint> from;  // what is there: see open_checkpoint
@@ -36,10 +37,10 @@ struct RanProgram {
   AskedProgram asked;
   RunSheet sheet;
 };
-/// What may be run at most.
-ranks::RunLimits limits_of_runs();
+/// What may be run at most: exact numbers take twelve times the memory of floating ones.
+ranks::RunLimits limits_of_runs(Arithmetic arithmetic);
 /// Whether a job's own program is run, and not that of the same job made small.
-bool runs_as_it_is(const Job& job);
+bool runs_as_it_is(const Job& job, Arithmetic arithmetic);
 RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRequest& job);
 
 }  // namespace placet

@@ -136,6 +136,9 @@ void add_run_flags(CLI::App* command, RunCall* call) {
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->take_all();
+  command->add_flag(
+      "--times", call->request.tells_times,
+      "Say how long each step took: the rank that took longest, of virtual ranks all");
   command->add_option("--html", call->result.html, "Write a self-contained page")
       ->type_name("FILE");
   command

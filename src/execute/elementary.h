@@ -3,11 +3,77 @@
 // products and sums. Errors are at most ten units in the last place.
 #pragma once
 
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
 namespace placet::execute {
 
-double exp_of(double x);
+namespace elementary {
+
+// ln 2 as a number of 32 bits and the rest, so that a multiple by a small whole number is exact.
+inline constexpr double kLn2High = 6.93147180369123816490e-01;
+inline constexpr double kLn2Low = 1.90821492927058770002e-10;
+inline constexpr double kLog2E = 1.44269504088896338700;
+
+/// 1/n! for n up to 17.
+constexpr std::array<double, 18> inverse_factorials() {
+  std::array<double, 18> all{1};
+  double factorial = 1;
+  for (std::size_t n = 1; n < all.size(); ++n) {
+    factorial *= static_cast<double>(n);
+    all[n] = 1 / factorial;
+  }
+  return all;
+}
+inline constexpr std::array<double, 18> kInverseFactorials = inverse_factorials();
+
+/// x = n ln 2 + rest, |rest| at most ln 2 / 2 and a little; |x| below 2^20.
+struct Halved {
+  double rest = 0;
+  double power = 1;  // 2^n; n from -1022 to 1023
+};
+inline Halved halved(double x) {
+  // Added, it leaves a whole number in the last bits; taken off again, that number.
+  constexpr double kWhole = 0x1.8p52;
+  const double shifted = x * kLog2E + kWhole;
+  const double n = shifted - kWhole;
+  const auto bits = std::bit_cast<std::uint64_t>(shifted) + 1023;
+  return {(x - n * kLn2High) - n * kLn2Low, std::bit_cast<double>(bits << 52U)};
+}
+
+}  // namespace elementary
+
+/// Without a branch, so that entries that follow each other are computed side by side. Zero below
+/// 2^-1021.
+inline double exp_of(double x) {
+  const double near = x < -708 ? -708 : x > 709 ? 709 : x;
+  const elementary::Halved h = elementary::halved(near);
+  double sum = elementary::kInverseFactorials[13];
+  for (std::size_t i = 13; i-- > 0;) sum = elementary::kInverseFactorials[i] + h.rest * sum;
+  const double value = sum * h.power;
+  const double above = x > 709 ? std::numeric_limits<double>::infinity() : value;
+  const double below = x < -708 ? 0 : above;
+  return x == x ? below : x;
+}
+
+/// e / (e + 2) with e = exp(2 |x|) - 1, whose sum has no cancellation.
+inline double tanh_of(double x) {
+  const double size = x < 0 ? -x : x;
+  const elementary::Halved h = elementary::halved(size > 22 ? 44 : 2 * size);
+  double sum = elementary::kInverseFactorials[14];
+  for (std::size_t i = 14; i-- > 1;) sum = elementary::kInverseFactorials[i] + h.rest * sum;
+  const double e = h.power * (h.rest * sum) + (h.power - 1);
+  const double value = e / (e + 2);
+  const double signed_value = x < 0 ? -value : value;
+  return x == x ? signed_value : x;
+}
+
 double log_of(double x);  // x > 0
-double tanh_of(double x);
 double erf_of(double x);
 double sine_of(double x);    // |x| below 1e6
 double cosine_of(double x);  // likewise
@@ -16,32 +82,110 @@ double power_of(double base, double exponent);
 /// base^n by repeated squaring.
 double whole_power_of(double base, long n);
 
-/// A number with its derivative by one variable: v + d e, where e*e = 0. A function written over
-/// any type of numbers gives its derivative when it is called with these.
-struct Dual {
-  double v = 0;
-  double d = 0;
+// The same in binary32, for numbers of that format.
 
-  Dual() = default;
-  Dual(double value, double derivative = 0) : v(value), d(derivative) {}  // NOLINT: a constant
-};
-
-inline Dual operator+(Dual a, Dual b) { return {a.v + b.v, a.d + b.d}; }
-inline Dual operator-(Dual a, Dual b) { return {a.v - b.v, a.d - b.d}; }
-inline Dual operator-(Dual a) { return {-a.v, -a.d}; }
-inline Dual operator*(Dual a, Dual b) { return {a.v * b.v, a.d * b.v + a.v * b.d}; }
-inline Dual operator/(Dual a, Dual b) {
-  const double q = a.v / b.v;
-  return {q, (a.d - q * b.d) / b.v};
+inline float exp_of(float x) {
+  constexpr float kWhole = 0x1.8p23F;
+  constexpr float kLn2High = 0.693359375F;
+  constexpr float kLn2Low = -2.12194440e-4F;
+  const float near = x < -87 ? -87 : x > 88 ? 88 : x;
+  const float shifted = near * static_cast<float>(elementary::kLog2E) + kWhole;
+  const float n = shifted - kWhole;
+  const float rest = (near - n * kLn2High) - n * kLn2Low;
+  float sum = static_cast<float>(elementary::kInverseFactorials[7]);
+  for (std::size_t i = 7; i-- > 0;) {
+    sum = static_cast<float>(elementary::kInverseFactorials[i]) + rest * sum;
+  }
+  const auto bits = std::bit_cast<std::uint32_t>(shifted) + 127;
+  const float value = sum * std::bit_cast<float>(bits << 23U);
+  const float above = x > 88 ? std::numeric_limits<float>::infinity() : value;
+  const float below = x < -87 ? 0 : above;
+  return x == x ? below : x;
 }
 
-inline double value_of(double x) { return x; }
-inline double value_of(Dual x) { return x.v; }
-Dual exp_of(Dual x);
-Dual log_of(Dual x);
-Dual tanh_of(Dual x);
-Dual erf_of(Dual x);
-double root_of(double x);
-Dual root_of(Dual x);
+inline float tanh_of(float x) {
+  constexpr float kWhole = 0x1.8p23F;
+  constexpr float kLn2High = 0.693359375F;
+  constexpr float kLn2Low = -2.12194440e-4F;
+  const float size = x < 0 ? -x : x;
+  const float twice = size > 10 ? 20 : 2 * size;
+  const float shifted = twice * static_cast<float>(elementary::kLog2E) + kWhole;
+  const float n = shifted - kWhole;
+  const float rest = (twice - n * kLn2High) - n * kLn2Low;
+  float sum = static_cast<float>(elementary::kInverseFactorials[8]);
+  for (std::size_t i = 8; i-- > 1;) {
+    sum = static_cast<float>(elementary::kInverseFactorials[i]) + rest * sum;
+  }
+  const auto bits = std::bit_cast<std::uint32_t>(shifted) + 127;
+  const auto power = std::bit_cast<float>(bits << 23U);
+  const float e = power * (rest * sum) + (power - 1);
+  const float value = e / (e + 2);
+  const float signed_value = x < 0 ? -value : value;
+  return x == x ? signed_value : x;
+}
+
+inline float log_of(float x) { return static_cast<float>(log_of(static_cast<double>(x))); }
+inline float erf_of(float x) { return static_cast<float>(erf_of(static_cast<double>(x))); }
+
+inline double root_of(double x) { return std::sqrt(x); }
+inline float root_of(float x) { return std::sqrt(x); }
+
+/// A number with its derivative by one variable: v + d e, where e*e = 0. A function written over
+/// any type of numbers gives its derivative when it is called with these.
+template <class Real>
+struct DualOf {
+  Real v = 0;
+  Real d = 0;
+
+  DualOf() = default;
+  template <class Value>
+    requires std::is_arithmetic_v<Value>
+  DualOf(Value value) : v(static_cast<Real>(value)) {}  // NOLINT: a constant
+  DualOf(Real value, Real derivative) : v(value), d(derivative) {}
+
+  friend DualOf operator+(DualOf a, DualOf b) { return {a.v + b.v, a.d + b.d}; }
+  friend DualOf operator-(DualOf a, DualOf b) { return {a.v - b.v, a.d - b.d}; }
+  friend DualOf operator-(DualOf a) { return {-a.v, -a.d}; }
+  friend DualOf operator*(DualOf a, DualOf b) { return {a.v * b.v, a.d * b.v + a.v * b.d}; }
+  friend DualOf operator/(DualOf a, DualOf b) {
+    const Real q = a.v / b.v;
+    return {q, (a.d - q * b.d) / b.v};
+  }
+};
+using Dual = DualOf<double>;
+
+template <class Real>
+  requires std::is_floating_point_v<Real>
+Real value_of(Real x) {
+  return x;
+}
+template <class Real>
+Real value_of(DualOf<Real> x) {
+  return x.v;
+}
+template <class Real>
+DualOf<Real> exp_of(DualOf<Real> x) {
+  const Real e = exp_of(x.v);
+  return {e, e * x.d};
+}
+template <class Real>
+DualOf<Real> log_of(DualOf<Real> x) {
+  return {log_of(x.v), x.d / x.v};
+}
+template <class Real>
+DualOf<Real> tanh_of(DualOf<Real> x) {
+  const Real t = tanh_of(x.v);
+  return {t, (1 - t * t) * x.d};
+}
+template <class Real>
+DualOf<Real> erf_of(DualOf<Real> x) {
+  constexpr double kTwoOverRootPi = 1.12837916709551257390;
+  return {erf_of(x.v), static_cast<Real>(kTwoOverRootPi) * exp_of(-x.v * x.v) * x.d};
+}
+template <class Real>
+DualOf<Real> root_of(DualOf<Real> x) {
+  const Real r = root_of(x.v);
+  return {r, x.d / (2 * r)};
+}
 
 }  // namespace placet::execute

@@ -3,9 +3,12 @@
 #include <charconv>
 #include <cmath>
 #include <numeric>
+#include <span>
+#include <type_traits>
 #include <utility>
 
 #include "execute/meanings.h"
+#include "execute/processors.h"
 #include "ranks/numbers.h"
 #include "units/error.h"
 
@@ -15,6 +18,8 @@ namespace {
 constexpr double kRootTwoOverPi = 0.79788456080286535588;
 constexpr double kRootHalf = 0.70710678118654752440;
 constexpr double kCubicOfGelu = 0.044715;  // Hendrycks and Gimpel, 2016, section 2
+
+using Operands = std::span<const double>;
 
 struct Stem {
   std::string_view name;
@@ -54,28 +59,43 @@ constexpr std::array<Stem, 30> kStems = {{
 }};
 
 template <class T>
-T activation(Meanings::Activation kind, T x) {
+T gelu_tanh(T x) {
+  const T inner = T(kRootTwoOverPi) * (x + T(kCubicOfGelu) * x * x * x);
+  return x * T(0.5) * (T(1) + tanh_of(inner));
+}
+
+template <class T>
+T gelu(T x) {
+  return x * T(0.5) * (T(1) + erf_of(x * T(kRootHalf)));
+}
+
+template <class T>
+T rectified(T x) {
+  return value_of(x) > 0 ? x : T(0);
+}
+
+template <class T, class All>
+void activations(Meanings::Activation kind, const All& entries) {
+  using Entry = std::span<const T>;
   switch (kind) {
     case Meanings::Activation::gelu:
-      return x * T(0.5) * (T(1) + erf_of(x * T(kRootHalf)));
-    case Meanings::Activation::gelu_tanh: {
-      const T inner = T(kRootTwoOverPi) * (x + T(kCubicOfGelu) * x * x * x);
-      return x * T(0.5) * (T(1) + tanh_of(inner));
-    }
+      return entries.template each<1>([](Entry x) { return gelu(x[0]); });
+    case Meanings::Activation::gelu_tanh:
+      return entries.template each<1>([](Entry x) { return gelu_tanh(x[0]); });
     case Meanings::Activation::silu:
-      return x / (T(1) + exp_of(-x));
+      return entries.template each<1>([](Entry x) { return x[0] / (T(1) + exp_of(-x[0])); });
     case Meanings::Activation::relu:
-      return value_of(x) > 0 ? x : T(0);
+      return entries.template each<1>([](Entry x) { return rectified(x[0]); });
     case Meanings::Activation::relu_squared:
-      return value_of(x) > 0 ? x * x : T(0);
+      return entries.template each<1>([](Entry x) { return rectified(x[0]) * rectified(x[0]); });
   }
   fail_internally("every activation is known");
 }
 
 /// An entry by the mean of the squares; with a sum of the entries, by mean and deviation.
 template <class T>
-T normal(const Meanings& m, const std::vector<T>& x, double count) {
-  const T n(count);
+T normal(const Meanings& m, std::span<const T> x, double count) {
+  const T n = T(count);
   if (x.size() < 3) return x[0] / root_of(x.back() / n + T(m.norm_epsilon));
   const T mean = x[1] / n;
   return (x[0] - mean) / root_of(x[2] / n - mean * mean + T(m.norm_epsilon));
@@ -83,7 +103,7 @@ T normal(const Meanings& m, const std::vector<T>& x, double count) {
 
 /// The state of a rule after a gradient.
 template <class T>
-T moment(const Meanings& m, const MeantFunction& f, const std::vector<T>& x) {
+T moment(const Meanings& m, const MeantFunction& f, std::span<const T> x) {
   const T& old = x[0];
   const T& g = x[1];
   switch (m.updates.at(static_cast<std::size_t>(f.rule))) {
@@ -103,18 +123,33 @@ T moment(const Meanings& m, const MeantFunction& f, const std::vector<T>& x) {
 
 double sign_of(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 
+/// What all entries of a step of Adam have in common.
+template <class Real>
+struct AdamStep {
+  Real kept = 1;
+  Real rate = 0;
+  Real second = 1;
+  Real epsilon = 0;
+
+  AdamStep(const Meanings& m, std::int64_t step)
+      : kept(static_cast<Real>(1 - m.learning_rate * m.weight_decay)),
+        rate(static_cast<Real>(m.learning_rate / (1 - whole_power_of(m.first_decay, step)))),
+        second(static_cast<Real>(std::sqrt(1 - whole_power_of(m.second_decay, step)))),
+        epsilon(static_cast<Real>(m.update_epsilon)) {}
+
+  /// Of a parameter and its moments.
+  Real operator()(std::span<const Real> x) const {
+    return x[0] * kept - rate * (x[1] / (root_of(x[2]) / second + epsilon));
+  }
+};
+
 /// The parameter after the step, from itself, the new states and the gradient. Decoupled decay:
 /// Loshchilov and Hutter, 2019, algorithm 2.
-double stepped(const Meanings& m, const MeantFunction& f, const std::vector<double>& x,
-               std::int64_t step) {
+double stepped(const Meanings& m, const MeantFunction& f, Operands x, std::int64_t step) {
   const double kept = x[0] * (1 - m.learning_rate * m.weight_decay);
   switch (m.updates.at(static_cast<std::size_t>(f.rule))) {
-    case Meanings::Update::adam: {
-      const double first = 1 - whole_power_of(m.first_decay, step);
-      const double second = 1 - whole_power_of(m.second_decay, step);
-      const double below = std::sqrt(x[2]) / std::sqrt(second) + m.update_epsilon;
-      return kept - m.learning_rate / first * (x[1] / below);
-    }
+    case Meanings::Update::adam:
+      return AdamStep<double>(m, step)(x);
     case Meanings::Update::momentum:
       return kept - m.learning_rate * x[1];
     case Meanings::Update::signs: {
@@ -130,18 +165,18 @@ double stepped(const Meanings& m, const MeantFunction& f, const std::vector<doub
 }
 
 /// The factor of all gradients: of their squared norm, and of the scale of the loss.
-double limited(const Meanings& m, const std::vector<double>& x) {
+double limited(const Meanings& m, Operands x) {
   constexpr double kTiny = 1e-6;  // as in torch.nn.utils.clip_grad_norm_
   const double scale = x.size() > 1 ? x[1] : 1;
   return std::min(1.0, m.clip / (std::sqrt(x[0]) / scale + kTiny)) / scale;
 }
 
-double rescaled(const Meanings& m, const std::vector<double>& x) {
+double rescaled(const Meanings& m, Operands x) {
   if (x[2] > 0) return x[0] / 2;
   return x[1] + 1 >= static_cast<double>(m.scale_interval) ? x[0] * 2 : x[0];
 }
 
-double counted(const Meanings& m, const std::vector<double>& x) {
+double counted(const Meanings& m, Operands x) {
   return x[1] > 0 || x[0] + 1 >= static_cast<double>(m.scale_interval) ? 0 : x[0] + 1;
 }
 
@@ -183,56 +218,103 @@ double rotation(const Meanings& m, const FunctionPlace& place, std::size_t posit
   return turned(m, at[0], at[1], at[2] - ahead, place.sizes[1]);
 }
 
-template <class T>
-T smooth_value(const Meanings& m, const MeantFunction& f, const std::vector<T>& x,
-               const FunctionPlace& place) {
+template <class Real>
+  requires std::is_floating_point_v<Real>
+Real part_of(Real value) {
+  return value;
+}
+template <class Real>
+Real part_of(DualOf<Real> value) {
+  return value.d;
+}
+
+/// one(operands) for each entry of a row: over numbers, or over such as give the derivative.
+template <std::size_t kWidth, class T, class Real, class One>
+void for_each_entry_of(const FunctionRow<Real>& row, int derivative, Real* values, const One& one) {
+  const auto operands = row.operands;
+  for (std::size_t k = 0; k < row.count; ++k) {
+    std::array<T, kWidth> x{};
+    for (std::size_t o = 0; o < kWidth; ++o) {
+      x[o] = T(operands[o][k]);
+      if constexpr (!std::is_same_v<T, Real>) x[o].d = static_cast<int>(o) == derivative ? 1 : 0;
+    }
+    values[k] = part_of(one(std::span<const T>(x)));
+  }
+}
+
+/// A row with its place among the functions.
+template <class T, class Real>
+struct Entries {
+  const FunctionRow<Real>& row;
+  int derivative = -1;
+  Real* values = nullptr;
+
+  /// The number of operands is known to the compiler, which computes entries side by side.
+  template <std::size_t kWidth, class One>
+  void each(const One& one) const {
+    for_each_entry_of<kWidth, T>(row, derivative, values, one);
+  }
+};
+
+/// T: numbers of the format, or such as give the derivative.
+template <class T, class Real>
+void smooth_values(const Meanings& m, const MeantFunction& f, const FunctionRow<Real>& row,
+                   Real* values) {
+  using Entry = std::span<const T>;
+  const Entries<T, Real> entries{row, f.derivative, values};
   const Function kind = f.function;
-  if (kind == Function::act) return activation(m.activation, x[0]);
-  if (kind == Function::power) return x[0] * x[0];
-  if (kind == Function::entry || kind == Function::identity) return x[0];
-  if (kind == Function::normal) return normal(m, x, place.count);
-  if (kind == Function::log) return log_of(x[0]);
-  if (kind == Function::inverse) return T(1) / x[0];
-  if (kind == Function::ratio) return x[0] / x[1];
-  if (kind == Function::exp_shift) return exp_of(x[0] - x[1]);
-  if (kind == Function::moment) return moment(m, f, x);
-  fail_internally("'" + f.name + "' is no smooth function of numbers");
+  if (kind == Function::act) return activations<T>(m.activation, entries);
+  if (kind == Function::power) return entries.template each<1>([](Entry x) { return x[0] * x[0]; });
+  if (kind == Function::entry) return entries.template each<1>([](Entry x) { return x[0]; });
+  if (kind == Function::identity) return entries.template each<1>([](Entry x) { return x[0]; });
+  if (kind == Function::log) return entries.template each<1>([](Entry x) { return log_of(x[0]); });
+  if (kind == Function::inverse)
+    return entries.template each<1>([](Entry x) { return T(1) / x[0]; });
+  if (kind == Function::ratio) return entries.template each<2>([](Entry x) { return x[0] / x[1]; });
+  if (kind == Function::exp_shift) {
+    return entries.template each<2>([](Entry x) { return exp_of(x[0] - x[1]); });
+  }
+  if (kind == Function::moment) {
+    return entries.template each<2>([&](Entry x) { return moment(m, f, x); });
+  }
+  ensure(kind == Function::normal, "every smooth function of numbers is known");
+  const double count = row.place.count;
+  if (row.width < 3) return entries.template each<2>([&](Entry x) { return normal(m, x, count); });
+  entries.template each<3>([&](Entry x) { return normal(m, x, count); });
 }
 
 /// Functions that have no derivative, by meaning.
 struct Plain {
   Function function;
-  double (*value)(const Meanings&, const MeantFunction&, const std::vector<double>&,
-                  const FunctionPlace&);
+  double (*value)(const Meanings&, const MeantFunction&, Operands, const FunctionPlace&);
 };
-using Operands = std::vector<double>;
 constexpr std::array<Plain, 12> kPlain = {{
-    {Function::stepped, [](const Meanings& m, const MeantFunction& f, const Operands& x,
+    {Function::stepped, [](const Meanings& m, const MeantFunction& f, Operands x,
                            const FunctionPlace& p) { return stepped(m, f, x, p.step); }},
-    {Function::limited, [](const Meanings& m, const MeantFunction&, const Operands& x,
+    {Function::limited, [](const Meanings& m, const MeantFunction&, Operands x,
                            const FunctionPlace&) { return limited(m, x); }},
-    {Function::nonfinite, [](const Meanings&, const MeantFunction&, const Operands& x,
+    {Function::nonfinite, [](const Meanings&, const MeantFunction&, Operands x,
                              const FunctionPlace&) { return std::isfinite(x[0]) ? 0.0 : 1.0; }},
-    {Function::rescaled, [](const Meanings& m, const MeantFunction&, const Operands& x,
+    {Function::rescaled, [](const Meanings& m, const MeantFunction&, Operands x,
                             const FunctionPlace&) { return rescaled(m, x); }},
-    {Function::counted, [](const Meanings& m, const MeantFunction&, const Operands& x,
+    {Function::counted, [](const Meanings& m, const MeantFunction&, Operands x,
                            const FunctionPlace&) { return counted(m, x); }},
-    {Function::unless, [](const Meanings&, const MeantFunction&, const Operands& x,
+    {Function::unless, [](const Meanings&, const MeantFunction&, Operands x,
                           const FunctionPlace&) { return x[2] > 0 ? x[0] : x[1]; }},
-    {Function::attention_scale, [](const Meanings& m, const MeantFunction& f, const Operands&,
+    {Function::attention_scale, [](const Meanings& m, const MeantFunction& f, Operands,
                                    const FunctionPlace&) { return attention_scale(m, f.number); }},
-    {Function::balance_weight, [](const Meanings& m, const MeantFunction&, const Operands&,
+    {Function::balance_weight, [](const Meanings& m, const MeantFunction&, Operands,
                                   const FunctionPlace&) { return m.balance_weight; }},
-    {Function::prediction_weight, [](const Meanings& m, const MeantFunction&, const Operands&,
+    {Function::prediction_weight, [](const Meanings& m, const MeantFunction&, Operands,
                                      const FunctionPlace&) { return m.prediction_weight; }},
-    {Function::kept, [](const Meanings& m, const MeantFunction&, const Operands&,
+    {Function::kept, [](const Meanings& m, const MeantFunction&, Operands,
                         const FunctionPlace& p) { return kept(m, p); }},
     {Function::onehot,
-     [](const Meanings&, const MeantFunction&, const Operands& x, const FunctionPlace& p) {
+     [](const Meanings&, const MeantFunction&, Operands x, const FunctionPlace& p) {
        return x[0] == static_cast<double>(p.positions[0]) ? 1.0 : 0.0;
      }},
     {Function::position,
-     [](const Meanings&, const MeantFunction&, const Operands&, const FunctionPlace& p) {
+     [](const Meanings&, const MeantFunction&, Operands, const FunctionPlace& p) {
        return p.positions[0] == p.positions[1] ? 1.0 : 0.0;
      }},
 }};
@@ -366,16 +448,94 @@ MeantFunction meant(const std::string& function, const std::string& kernel) {
   return out;
 }
 
+namespace {
+
+/// Functions of single entries, one after the other.
+template <class Real>
+void plain_values(const Meanings& m, const MeantFunction& f, const FunctionRow<Real>& row,
+                  Real* values) {
+  const bool turns = f.function == Function::rotation;
+  const auto* plain = std::ranges::find(kPlain, f.function, &Plain::function);
+  FunctionPlace place = row.place;
+  std::array<double, kMostFunctionOperands> x{};
+  for (std::size_t k = 0; k < row.count; ++k) {
+    for (std::size_t o = 0; o < row.width; ++o) x[o] = static_cast<double>(row.operands[o][k]);
+    values[k] = static_cast<Real>(turns ? rotation(m, place, row.positions)
+                                        : plain->value(m, f, Operands(x.data(), row.width), place));
+    for (std::size_t p = 0; p < row.positions; ++p) place.positions[p] += row.ahead[p];
+  }
+}
+
+bool is_step_of_adam(const Meanings& m, const MeantFunction& f) {
+  return f.function == Function::stepped &&
+         m.updates.at(static_cast<std::size_t>(f.rule)) == Meanings::Update::adam;
+}
+
+/// One entry by itself, whatever stands beside it.
+bool is_plain(const MeantFunction& f) {
+  return f.function == Function::rotation ||
+         std::ranges::find(kPlain, f.function, &Plain::function) != kPlain.end();
+}
+
+template <class Real>
+void smooth_rows(const Meanings& m, const MeantFunction& f, const FunctionRow<Real>& row,
+                 Real* values) {
+  if (f.derivative >= 0) return smooth_values<DualOf<Real>>(m, f, row, values);
+  if (is_step_of_adam(m, f)) {
+    const Entries<Real, Real> entries{row, -1, values};
+    return entries.template each<3>(AdamStep<Real>(m, row.place.step));
+  }
+  smooth_values<Real>(m, f, row, values);
+}
+
+PLACET_FOR_PROCESSORS
+void smooth_rows_of_doubles(const Meanings& m, const MeantFunction& f,
+                            const FunctionRow<double>& row, double* values) {
+  smooth_rows(m, f, row, values);
+}
+
+PLACET_FOR_PROCESSORS
+void smooth_rows_of_floats(const Meanings& m, const MeantFunction& f, const FunctionRow<float>& row,
+                           float* values) {
+  smooth_rows(m, f, row, values);
+}
+
+bool is_smooth(const Meanings& m, const MeantFunction& f) {
+  return f.derivative >= 0 || is_step_of_adam(m, f) || !is_plain(f);
+}
+
+}  // namespace
+
+void values_of(const Meanings& m, const MeantFunction& f, const FunctionRow<double>& row,
+               double* values) {
+  if (is_smooth(m, f)) return smooth_rows_of_doubles(m, f, row, values);
+  plain_values(m, f, row, values);
+}
+
+void values_of(const Meanings& m, const MeantFunction& f, const FunctionRow<float>& row,
+               float* values) {
+  if (is_smooth(m, f)) return smooth_rows_of_floats(m, f, row, values);
+  plain_values(m, f, row, values);
+}
+
+PLACET_FOR_PROCESSORS
+void make_exponentials(double* x, std::size_t count) {
+  for (std::size_t k = 0; k < count; ++k) x[k] = exp_of(x[k]);
+}
+
+PLACET_FOR_PROCESSORS
+void make_exponentials(float* x, std::size_t count) {
+  for (std::size_t k = 0; k < count; ++k) x[k] = exp_of(x[k]);
+}
+
 double value_of(const Meanings& m, const MeantFunction& f, const std::vector<double>& x,
                 const FunctionPlace& place) {
-  if (f.derivative >= 0) {
-    std::vector<Dual> seeded(x.begin(), x.end());
-    seeded.at(static_cast<std::size_t>(f.derivative)).d = 1;
-    return smooth_value(m, f, seeded, place).d;
-  }
-  const auto* plain = std::ranges::find(kPlain, f.function, &Plain::function);
-  if (plain != kPlain.end()) return plain->value(m, f, x, place);
-  return smooth_value(m, f, x, place);
+  ensure(x.size() <= kMostFunctionOperands, "a function has few operands");
+  FunctionRow<double> row{.count = 1, .width = x.size(), .place = place};
+  for (std::size_t o = 0; o < x.size(); ++o) row.operands[o] = &x[o];
+  double value = 0;
+  values_of(m, f, row, &value);
+  return value;
 }
 
 double rotation_of(const Meanings& m, const FunctionPlace& place, std::size_t positions) {

@@ -93,7 +93,7 @@ bool Machine<Numbers>::call(const OperationList& list, const Operation& op, Memo
   tensors_.clear();
   levels_.assign(op.code->sizes.size(), 0);
   for (std::size_t t = 0; t < count; ++t) tensors_.push_back(memory.numbers.data() + address(t));
-  for (std::size_t t = 0; t < inputs; ++t) {
+  for (std::size_t t = 0; t < inputs && Memory<Numbers>::kHasLevels; ++t) {
     const auto first = memory.levels.begin() + static_cast<std::ptrdiff_t>(address(t));
     const auto size = static_cast<std::ptrdiff_t>(op.code->sizes[t]);
     if (size > 0) levels_[t] = *std::max_element(first, first + size);
@@ -113,8 +113,10 @@ bool Machine<Numbers>::call(const OperationList& list, const Operation& op, Memo
   if (!runner_.run(*op.code, used.data(), levels_, context)) return false;
   for (std::size_t t = inputs; t < count; ++t) {
     if (op.overlaps) std::copy_n(used[t], op.code->sizes[t], tensors_[t]);
-    std::fill_n(memory.levels.begin() + static_cast<std::ptrdiff_t>(address(t)), op.code->sizes[t],
-                levels_[t]);
+    if constexpr (Memory<Numbers>::kHasLevels) {
+      std::fill_n(memory.levels.begin() + static_cast<std::ptrdiff_t>(address(t)),
+                  op.code->sizes[t], levels_[t]);
+    }
     round_stored(address(t), op.code->sizes[t], memory);
   }
   return true;
@@ -125,6 +127,7 @@ void Machine<Numbers>::round_stored(std::size_t address, std::size_t size,
                                     Memory<Numbers>& memory) const {
   if constexpr (!std::is_same_v<Stored, Number>) {
     for (std::size_t a = address; a < address + size && a < formats.size(); ++a) {
+      if (formats[a] == Dtype::fp32 && std::is_same_v<Stored, float>) continue;
       memory.numbers[a] =
           static_cast<Stored>(rounded_to(formats[a], static_cast<double>(memory.numbers[a])));
     }
@@ -140,15 +143,19 @@ bool Machine<Numbers>::gather(const OperationList& list, const Operation& op,
     size += static_cast<std::size_t>(list.transfers[op.first + t].length);
   }
   staged_.assign(size, Stored{});
-  staged_levels_.assign(size, 0);
+  staged_levels_.assign(Memory<Numbers>::kHasLevels ? size : 0, 0);
   std::size_t to = 0;
   bool fits = true;
   for (std::size_t t = op.first; t < op.first + op.count; ++t) {
     const Transfer& transfer = list.transfers[t];
     for (std::size_t s = 0; s < transfer.source_count; ++s) {
-      const Combine combine = s == 0 ? Combine::sum : op.combine;
       const auto from = static_cast<std::size_t>(list.addresses[transfer.sources + s]);
-      fits = take_all(memory, from, to, static_cast<std::size_t>(transfer.length), combine) && fits;
+      fits = take(memory, {.from = from,
+                           .to = to,
+                           .length = static_cast<std::size_t>(transfer.length),
+                           .is_first = s == 0,
+                           .combine = op.combine}) &&
+             fits;
     }
     to += static_cast<std::size_t>(transfer.length);
   }
@@ -156,23 +163,48 @@ bool Machine<Numbers>::gather(const OperationList& list, const Operation& op,
 }
 
 template <class Numbers>
-bool Machine<Numbers>::take_all(const Memory<Numbers>& memory, std::size_t from, std::size_t to,
-                                std::size_t length, Combine combine) {
+bool Machine<Numbers>::take(const Memory<Numbers>& memory, const Taken& taken) {
+  const Stored* from = memory.numbers.data() + taken.from;
+  Stored* to = staged_.data() + taken.to;
   bool fits = true;
-  for (std::size_t k = 0; k < length; ++k) {
-    fits = take(memory, from + k, to + k, combine) && fits;
+  if (taken.is_first) {
+    std::copy_n(from, taken.length, to);
+  } else if (taken.combine == Combine::sum) {
+    for (std::size_t k = 0; k < taken.length; ++k) fits = add_to(to[k], from[k]) && fits;
+  } else {
+    for (std::size_t k = 0; k < taken.length; ++k) {
+      if (to[k] < from[k]) to[k] = from[k];
+    }
+  }
+  for (std::size_t k = 0; k < taken.length && Memory<Numbers>::kHasLevels; ++k) {
+    Level& level = staged_levels_[taken.to + k];
+    level = std::max(level, memory.levels[taken.from + k]);
   }
   return fits;
 }
 
-/// The first of several of which the largest is wanted is added to zero.
+/// Zeros, or a copy of what lies elsewhere. False, and nothing done: it is more than that.
 template <class Numbers>
-bool Machine<Numbers>::take(const Memory<Numbers>& memory, std::size_t from, std::size_t to,
-                            Combine combine) {
-  staged_levels_[to] = std::max(staged_levels_[to], memory.levels[from]);
-  const Stored& x = memory.numbers[from];
-  if (combine == Combine::sum) return add_to(staged_[to], x);
-  if (staged_[to] < x) staged_[to] = x;
+bool Machine<Numbers>::move_directly(const OperationList& list, const Operation& op,
+                                     Memory<Numbers>& memory) {
+  if (op.count != 1) return false;
+  const Transfer& transfer = list.transfers[op.first];
+  if (transfer.source_count > 1 || transfer.target_count != 1) return false;
+  const std::int64_t to = list.addresses[transfer.targets];
+  const std::int64_t from =
+      transfer.source_count == 0 ? -transfer.length : list.addresses[transfer.sources];
+  if (from < to + transfer.length && to < from + transfer.length) return false;
+  const auto put = [&](auto& numbers, const auto& zero) {
+    const auto target = numbers.begin() + to;
+    if (transfer.source_count == 0) {
+      std::fill_n(target, transfer.length, zero);
+    } else {
+      std::copy_n(numbers.begin() + from, transfer.length, target);
+    }
+  };
+  put(memory.numbers, Stored{});
+  if constexpr (Memory<Numbers>::kHasLevels) put(memory.levels, Level{0});
+  round_stored(static_cast<std::size_t>(to), static_cast<std::size_t>(transfer.length), memory);
   return true;
 }
 
@@ -180,6 +212,7 @@ template <class Numbers>
 bool Machine<Numbers>::move(const OperationList& list, const Operation& op,
                             Memory<Numbers>& memory) {
   if (watcher != nullptr) watcher->moves(list, op);
+  if (move_directly(list, op, memory)) return true;
   if (!gather(list, op, memory)) return false;
   std::size_t from = 0;
   for (std::size_t t = op.first; t < op.first + op.count; ++t) {
@@ -189,8 +222,10 @@ bool Machine<Numbers>::move(const OperationList& list, const Operation& op,
       const auto to = static_cast<std::size_t>(list.addresses[transfer.targets + s]);
       std::copy_n(staged_.begin() + static_cast<std::ptrdiff_t>(from), length,
                   memory.numbers.begin() + static_cast<std::ptrdiff_t>(to));
-      std::copy_n(staged_levels_.begin() + static_cast<std::ptrdiff_t>(from), length,
-                  memory.levels.begin() + static_cast<std::ptrdiff_t>(to));
+      if constexpr (Memory<Numbers>::kHasLevels) {
+        std::copy_n(staged_levels_.begin() + static_cast<std::ptrdiff_t>(from), length,
+                    memory.levels.begin() + static_cast<std::ptrdiff_t>(to));
+      }
       round_stored(to, length, memory);
     }
     from += length;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "execute/kernel_run.h"
@@ -19,10 +20,12 @@ using ranks::Transfer;
 /// The memory of a list and what is known of it element by element.
 template <class Numbers>
 struct Memory {
-  std::vector<typename Numbers::Stored> numbers;
-  std::vector<Level> levels;
+  static constexpr bool kHasLevels = std::is_same_v<typename Numbers::Stored, Number>;
 
-  explicit Memory(std::size_t size = 0) : numbers(size), levels(size, 0) {}
+  std::vector<typename Numbers::Stored> numbers;
+  std::vector<Level> levels;  // of exact numbers; floating ones have none
+
+  explicit Memory(std::size_t size = 0) : numbers(size), levels(kHasLevels ? size : 0, 0) {}
 };
 
 /// What is told of each operation that moves data, before it does.
@@ -68,11 +71,17 @@ class Machine {
   bool call(const OperationList& list, const Operation& op, Memory<Numbers>& memory,
             const CallContext& context);
   bool move(const OperationList& list, const Operation& op, Memory<Numbers>& memory);
+  bool move_directly(const OperationList& list, const Operation& op, Memory<Numbers>& memory);
   bool gather(const OperationList& list, const Operation& op, const Memory<Numbers>& memory);
   CallContext context_of(const OperationList& list, const Operation& op, int step) const;
-  bool take_all(const Memory<Numbers>& memory, std::size_t from, std::size_t to, std::size_t length,
-                Combine combine);
-  bool take(const Memory<Numbers>& memory, std::size_t from, std::size_t to, Combine combine);
+  struct Taken {
+    std::size_t from = 0;
+    std::size_t to = 0;
+    std::size_t length = 0;
+    bool is_first = true;  // of all that come together there
+    Combine combine = Combine::sum;
+  };
+  bool take(const Memory<Numbers>& memory, const Taken& taken);
   void round_stored(std::size_t address, std::size_t size, Memory<Numbers>& memory) const;
 
   KernelRunner<Numbers> runner_;

@@ -119,7 +119,28 @@ struct FunctionPlace {
   std::uint64_t draw = 0;  // what random numbers are drawn for
 };
 
-/// The value of a function of numbers, or of its derivative.
+inline constexpr std::size_t kMostFunctionOperands = 8;
+
+/// Entries of a function that follow each other, on numbers of a floating format.
+template <class Real>
+struct FunctionRow {
+  std::size_t count = 0;
+  std::size_t width = 0;                                      // operands
+  std::array<const Real*, kMostFunctionOperands> operands{};  // `count` numbers each
+  FunctionPlace place;                                        // of the first entry
+  std::size_t positions = 0;
+  std::array<std::int64_t, 8> ahead{};  // how much further the next entry stands, by position
+};
+
+/// The values of a function of numbers, or of its derivative, entry by entry, in their format.
+void values_of(const Meanings& meanings, const MeantFunction& f, const FunctionRow<double>& row,
+               double* values);
+void values_of(const Meanings& meanings, const MeantFunction& f, const FunctionRow<float>& row,
+               float* values);
+/// exp(x) of `count` numbers where they stand.
+void make_exponentials(double* x, std::size_t count);
+void make_exponentials(float* x, std::size_t count);
+/// Of one entry.
 double value_of(const Meanings& meanings, const MeantFunction& f,
                 const std::vector<double>& operands, const FunctionPlace& place);
 

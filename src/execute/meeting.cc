@@ -78,8 +78,10 @@ template <class Stored>
 bool combine(const Parcel<Stored>& one, Combine how, Parcel<Stored>& all) {
   ensure(one.numbers.size() == all.numbers.size(), "all members give as much");
   bool fits = true;
-  for (std::size_t e = 0; e < all.numbers.size(); ++e) {
+  for (std::size_t e = 0; e < all.levels.size(); ++e) {
     all.levels[e] = std::max(all.levels[e], one.levels[e]);
+  }
+  for (std::size_t e = 0; e < all.numbers.size(); ++e) {
     if (how == Combine::sum) {
       fits = add_to(all.numbers[e], one.numbers[e]) && fits;
     } else if (all.numbers[e] < one.numbers[e]) {
@@ -100,8 +102,9 @@ Parcel<typename Numbers::Stored> taken(const Memory<Numbers>& memory, const Stre
   Parcel<typename Numbers::Stored> out;
   for (const Stretch& s : from) {
     const auto number = memory.numbers.begin() + s.address;
-    const auto level = memory.levels.begin() + s.address;
     out.numbers.insert(out.numbers.end(), number, number + s.length);
+    if constexpr (!Memory<Numbers>::kHasLevels) continue;
+    const auto level = memory.levels.begin() + s.address;
     out.levels.insert(out.levels.end(), level, level + s.length);
   }
   return out;
@@ -116,7 +119,9 @@ void store(RankMemory<Numbers>& memory, const Stretches& to,
     for (std::int64_t a = s.address; a < s.address + s.length; ++a, ++next) {
       auto& number = memory.numbers.numbers[at(a)];
       number = parcel.numbers[next];
-      memory.numbers.levels[at(a)] = parcel.levels[next];
+      if constexpr (Memory<Numbers>::kHasLevels) {
+        memory.numbers.levels[at(a)] = parcel.levels[next];
+      }
       if (memory.rounds) round_to(memory.formats[at(a)], number);
     }
   }
@@ -358,7 +363,7 @@ template <class Numbers>
 std::optional<Parcel<typename Numbers::Stored>> Meeting<Numbers>::combined() const {
   Parcel<Stored> out;
   out.numbers.resize(came_[own_]->numbers.size());
-  out.levels.resize(out.numbers.size());
+  out.levels.resize(came_[own_]->levels.size());
   bool fits = true;
   for (std::size_t k = 0; k < size(); ++k) {
     const Combine how = k == 0 ? Combine::sum : plan_.what->op;

@@ -170,6 +170,7 @@ class MpiTeam : public Team<Numbers> {
   }
 
   bool judges() const override { return own_ == 0; }
+  double seconds() const override { return seconds_; }
   std::vector<Ledger> first_sent() const override { return first_sent_; }
 
  private:
@@ -203,7 +204,9 @@ class MpiTeam : public Team<Numbers> {
     load(machine_, place_, work_.found);
     std::optional<std::string> problem;
     if (judges()) problem = work_.train_alone(step);
+    const Stopwatch watch;
     if (!problem) problem = run_alone(machine_, step, work_.order, communicator_);
+    seconds_ = watch.seconds();
     if (problem) end_all(*problem, Status::wrong_result);
     save(machine_, place_, work_.found);
   }
@@ -241,6 +244,7 @@ class MpiTeam : public Team<Numbers> {
   RankMachine<Numbers> machine_;
   RankPlace place_;
   std::vector<Ledger> first_sent_;
+  double seconds_ = 0;  // of this rank, which ends with the last that it waits for
   bool told_ = false;
 };
 

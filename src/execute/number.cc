@@ -89,7 +89,7 @@ Number number_of_real(double x, bool& fits) {
   const double scaled = x * kScale;
   if (std::fabs(scaled) < 0x1p51)
     return {static_cast<std::int64_t>((scaled + kWhole) - kWhole), {}};
-  return {static_cast<Wide>(scaled), {}};
+  return {static_cast<Wide>(std::nearbyint(scaled)), {}};
 }
 
 float rounded_long(const Number& a) {

@@ -9,6 +9,9 @@
 namespace placet::execute {
 namespace {
 
+template <class Stored>
+constexpr bool kHasLevels = std::is_same_v<Stored, Number>;
+
 /// What stands before the numbers.
 struct Head {
   std::uint64_t lengths = 0;
@@ -76,6 +79,8 @@ template <class Stored>
 Bytes packed(const Parcel<Stored>& parcel) {
   const std::vector<Level>& levels = parcel.levels;
   const bool one_level = std::ranges::all_of(levels, [&](Level x) { return x == levels[0]; });
+  ensure(levels.size() == (kHasLevels<Stored> ? parcel.numbers.size() : 0),
+         "exact numbers have levels, others have none");
   Head head{.lengths = parcel.lengths.size(),
             .numbers = parcel.numbers.size(),
             .is_short = static_cast<std::uint8_t>(are_short(parcel.numbers)),
@@ -102,11 +107,12 @@ Parcel<Stored> unpacked(const Bytes& bytes) {
   Parcel<Stored> out;
   out.lengths.resize(head.lengths);
   out.numbers.resize(head.numbers);
-  out.levels.resize(head.numbers);
+  const bool has_levels = kHasLevels<Stored> && head.numbers > 0;
+  out.levels.resize(has_levels ? head.numbers : 0);
   from.take(out.lengths.data(), out.lengths.size());
   if (head.one_level == 0) {
     from.take(out.levels.data(), out.levels.size());
-  } else if (head.numbers > 0) {
+  } else if (has_levels) {
     Level level = 0;
     from.take(&level, 1);
     std::ranges::fill(out.levels, level);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -166,6 +167,23 @@ class Children {
 /// Messages to the process that judges.
 constexpr std::uint64_t kReports = 3;
 constexpr std::uint64_t kLedgers = 4;
+constexpr std::uint64_t kTimes = 5;
+/// Ranks are ready for a step, and are told to begin it; the one device, when they are done, as it
+/// is not to share a processor with them.
+constexpr std::uint64_t kReady = 6;
+constexpr std::uint64_t kTurns = 7;
+
+Bytes bytes_of_time(double seconds) {
+  Bytes bytes(sizeof(seconds));
+  std::memcpy(bytes.data(), &seconds, sizeof(seconds));
+  return bytes;
+}
+
+double time_from(const Bytes& bytes) {
+  double seconds = 0;
+  std::memcpy(&seconds, bytes.data(), std::min(bytes.size(), sizeof(seconds)));
+  return seconds;
+}
 
 template <class Numbers>
 class ProcessTeam : public Team<Numbers> {
@@ -187,6 +205,14 @@ class ProcessTeam : public Team<Numbers> {
 
   std::optional<std::string> run_step(int step) override {
     const auto number = static_cast<std::uint64_t>(step);
+    seconds_ = 0;
+    if (!begin_together(number)) return wrong_;
+    for (int r = 0; r < ranks_; ++r) {
+      const std::optional<Bytes> time = awaited(r, {.group = kTimes, .meeting = number});
+      if (!time) return wrong_;
+      seconds_ = std::max(seconds_, time_from(*time));
+    }
+    judge_.send(ranks_, {.group = kTurns, .meeting = number}, {}, {});
     for (int end = 0; end <= ranks_; ++end) {
       const std::optional<Bytes> report = awaited(end, {.group = kReports, .meeting = number});
       if (!report) return wrong_;
@@ -204,6 +230,7 @@ class ProcessTeam : public Team<Numbers> {
     return std::nullopt;
   }
 
+  double seconds() const override { return seconds_; }
   std::vector<Ledger> first_sent() const override { return first_sent_; }
 
  private:
@@ -229,6 +256,20 @@ class ProcessTeam : public Team<Numbers> {
     }
   }
 
+  /// All ranks begin a step when the last is ready. False: one says that it cannot be.
+  bool begin_together(std::uint64_t step) {
+    for (int r = 0; r < ranks_; ++r) {
+      if (!awaited(r, {.group = kReady, .meeting = step})) return false;
+    }
+    for (int r = 0; r < ranks_; ++r) judge_.send(r, {.group = kTurns, .meeting = step}, {}, {});
+    return true;
+  }
+
+  void await_turn(Communicator& communicator, int step) const {
+    const Label turn{.group = kTurns, .meeting = static_cast<std::uint64_t>(step)};
+    while (!communicator.receive(ranks_ + 1, turn)) communicator.wait();
+  }
+
   std::optional<std::string> be_rank(int r) {
     const ranks::Listing& listing = *work_.plan.listings[at(work_.plan.classes[at(r)])];
     RankMachine<Numbers> machine(work_.setting, r, listing);
@@ -239,7 +280,13 @@ class ProcessTeam : public Team<Numbers> {
       work_.draw_inputs(step);
       work_.prepare(step, r);
       load(machine, place, work_.found);
+      communicator.send(ranks_ + 1, {.group = kReady, .meeting = static_cast<std::uint64_t>(step)},
+                        {}, {});
+      await_turn(communicator, step);
+      const Stopwatch watch;
       if (auto problem = run_alone(machine, step, work_.order, communicator)) return problem;
+      communicator.send(ranks_ + 1, {.group = kTimes, .meeting = static_cast<std::uint64_t>(step)},
+                        bytes_of_time(watch.seconds()), {});
       save(machine, place, work_.found);
       report(communicator, step, taken(work_.found, told));
       if (step > work_.first_step) continue;
@@ -253,6 +300,7 @@ class ProcessTeam : public Team<Numbers> {
     const Stretches told = reported(work_.reference);
     for (int step = work_.first_step; step < work_.first_step + work_.steps; ++step) {
       work_.draw_inputs(step);
+      await_turn(communicator, step);
       if (auto problem = work_.train_alone(step)) return problem;
       report(communicator, step, taken(work_.expected, told));
     }
@@ -271,6 +319,7 @@ class ProcessTeam : public Team<Numbers> {
   RingCommunicator judge_;
   std::optional<std::string> wrong_;
   std::vector<Ledger> first_sent_;
+  double seconds_ = 0;
 };
 
 }  // namespace

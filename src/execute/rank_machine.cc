@@ -246,7 +246,7 @@ void RankMachine<Numbers>::forget(const ranks::ListedRef& ref) {
   const std::size_t first = at(image_.address(ref) + view.offset);
   for (std::size_t a = first; a < first + at(view.size); ++a) {
     poison(a, memory_.numbers.numbers[a]);
-    memory_.numbers.levels[a] = 0;
+    if constexpr (Memory<Numbers>::kHasLevels) memory_.numbers.levels[a] = 0;
   }
 }
 

@@ -151,6 +151,7 @@ template <class Numbers>
 class Training {
  public:
   using Stored = typename Numbers::Stored;
+  static constexpr bool kHasLevels = Memory<Numbers>::kHasLevels;
 
   Training(const Program& program, const RunOptions& options)
       : options_(options),
@@ -194,8 +195,8 @@ class Training {
     out_.held = held_bytes(program_, plan_, mesh_);
     expected_ = Memory<Numbers>(at(reference_.list.memory));
     found_ = Memory<Numbers>(at(plan_.list.memory));
-    out_.canonical_bytes =
-        static_cast<std::int64_t>(found_.numbers.size() * (sizeof(Stored) + sizeof(Level)));
+    out_.canonical_bytes = static_cast<std::int64_t>(found_.numbers.size() * sizeof(Stored) +
+                                                     found_.levels.size() * sizeof(Level));
     for (std::size_t a = 0; a < found_.numbers.size(); ++a) poison(a, found_.numbers[a]);
     for (const ReferenceTensor& tensor : reference_.tensors) {
       const StateRef::Kind kind = tensor.ref.kind;
@@ -324,6 +325,7 @@ class Training {
     out_.judged = team->judges();
     for (int step = first_step(); step < end_step() && !out_.stuck; ++step) {
       out_.stuck = team->run_step(step);
+      seconds_ = team->seconds();
       if (!out_.stuck && out_.judged) judge(step);
     }
     out_.sent = sent_bytes(program_, mesh_, team->first_sent());
@@ -375,11 +377,13 @@ class Training {
   std::optional<std::string> train_ranks(int step) {
     if (recorder_) recorder_->begin_step(step);
     if (watch_) watch_->begin_step(step);
+    const Stopwatch watch;
     if (const auto failed = ranks_.run(plan_.list, found_, step)) {
       const Operation& op = plan_.list.operations[*failed];
       return out_of_range_text(step, op.rank, op.instruction);
     }
     if (watch_) watch_->end_step();
+    seconds_ = watch.seconds();
     return std::nullopt;
   }
 
@@ -393,6 +397,7 @@ class Training {
     compare(step);
     StepLoss loss = losses(step);
     loss.equal = out_.differing == differed;
+    loss.seconds = seconds_;
     out_.steps.push_back(loss);
     const double size = std::max(std::fabs(loss.one_device), 1e-300);
     const double relative = std::fabs(loss.ranks - loss.one_device) / size;
@@ -405,7 +410,7 @@ class Training {
   void put(const ReferenceTensor& tensor, const std::vector<double>& numbers) {
     for (std::size_t e = 0; e < numbers.size(); ++e) {
       from_double(numbers[e], expected_.numbers[at(tensor.address) + e]);
-      expected_.levels[at(tensor.address) + e] = 0;
+      if constexpr (kHasLevels) expected_.levels[at(tensor.address) + e] = 0;
     }
   }
 
@@ -420,7 +425,7 @@ class Training {
   void fill_run(const Run& run, bool zero) {
     for (std::int64_t k = 0; k < run.length; ++k) {
       found_.numbers[at(run.to + k)] = zero ? Stored{} : expected_.numbers[at(run.from + k)];
-      found_.levels[at(run.to + k)] = 0;
+      if constexpr (kHasLevels) found_.levels[at(run.to + k)] = 0;
       round_first(at(run.to + k));
     }
   }
@@ -448,7 +453,7 @@ class Training {
     for (std::size_t a = 0; a < known.size(); ++a) {
       const std::size_t address = at(place.first) + a;
       if (!known[a]) poison(address, found_.numbers[address]);
-      found_.levels[address] = 0;
+      if constexpr (kHasLevels) found_.levels[address] = 0;
     }
   }
 
@@ -505,7 +510,7 @@ class Training {
   Meanings meanings_;
   Mesh mesh_;
   const Program& program_;
-  KernelLibrary library_;
+  KernelLibrary library_{Tables::none};
   ReferenceBuilder builder_;
   FunctionTable functions_;
   ReferenceRun reference_;
@@ -519,6 +524,7 @@ class Training {
   ProgramPlan proven_plan_;
   std::optional<Watch<Numbers>> watch_;
   std::optional<SpanRecorder> recorder_;
+  double seconds_ = 0;  // of the last step
   RealRun out_;
 };
 
@@ -532,7 +538,7 @@ constexpr std::array<std::pair<std::string_view, Arithmetic>, 4> kArithmetics = 
 }  // namespace
 
 std::vector<StateSlice> state_slices(const Program& program, const RunLimits& limits) {
-  KernelLibrary library;
+  KernelLibrary library(Tables::none);
   Mesh mesh(program, limits.ranks);
   const ReferenceRun reference = ReferenceBuilder(program, library).build();
   const ProgramPlan plan =

@@ -35,6 +35,8 @@ struct StepLoss {
   double ranks = 0;
   double one_device = 0;
   bool equal = true;  // all that is compared after this step
+  /// What the step took on the rank that took longest; of ranks in one process, on all of them.
+  double seconds = 0;
 };
 
 /// A number of a rank's state that changes by itself: one is added to the first entry of its part

@@ -52,7 +52,9 @@ void put_back(Memory<Numbers>& memory, const Stretches& to,
     ensure(next + s.length <= static_cast<std::ptrdiff_t>(parcel.numbers.size()),
            "as much comes as is taken");
     std::copy_n(parcel.numbers.begin() + next, s.length, memory.numbers.begin() + s.address);
-    std::copy_n(parcel.levels.begin() + next, s.length, memory.levels.begin() + s.address);
+    if constexpr (Memory<Numbers>::kHasLevels) {
+      std::copy_n(parcel.levels.begin() + next, s.length, memory.levels.begin() + s.address);
+    }
     next += s.length;
   }
 }
@@ -61,6 +63,7 @@ template <class Numbers>
 void load(RankMachine<Numbers>& rank, const RankPlace& place, const Memory<Numbers>& all) {
   Memory<Numbers>& own = rank.numbers();
   std::copy_n(all.numbers.begin() + place.first, place.size, own.numbers.begin());
+  if constexpr (!Memory<Numbers>::kHasLevels) return;
   std::copy_n(all.levels.begin() + place.first, place.size, own.levels.begin());
 }
 
@@ -68,6 +71,7 @@ template <class Numbers>
 void save(const RankMachine<Numbers>& rank, const RankPlace& place, Memory<Numbers>& all) {
   const Memory<Numbers>& own = rank.numbers();
   std::copy_n(own.numbers.begin(), place.size, all.numbers.begin() + place.first);
+  if constexpr (!Memory<Numbers>::kHasLevels) return;
   std::copy_n(own.levels.begin(), place.size, all.levels.begin() + place.first);
 }
 

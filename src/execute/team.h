@@ -3,6 +3,7 @@
 // others behind execute/communicator.h alone.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -45,6 +46,8 @@ class Team {
   virtual std::optional<std::string> run_step(int step) = 0;
   /// Whether this process knows what the ranks hold, and judges it.
   virtual bool judges() const { return true; }
+  /// What the last step took on the rank that took longest; of ranks in one process, on all.
+  virtual double seconds() const = 0;
   /// By rank, what the first step sent.
   virtual std::vector<Ledger> first_sent() const = 0;
 };
@@ -88,6 +91,16 @@ template <class Numbers>
 void load(RankMachine<Numbers>& rank, const RankPlace& place, const Memory<Numbers>& all);
 template <class Numbers>
 void save(const RankMachine<Numbers>& rank, const RankPlace& place, Memory<Numbers>& all);
+
+/// How long ago it was made.
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin_ = Clock::now();
+};
 
 /// A step of one rank that waits for others: for those who are one rank. Why it cannot be done.
 template <class Numbers>

@@ -80,7 +80,9 @@ class VirtualTeam : public Team<Numbers> {
     }
     if (auto problem = work_.train_alone(step)) return problem;
     drawn_.begin_step(instructions());
+    const Stopwatch watch;
     if (auto problem = run_queues(step)) return problem;
+    seconds_ = watch.seconds();
     for (std::size_t r = 0; r < ranks_.size(); ++r) save(*ranks_[r], places_[r], work_.found);
     if (first_sent_.empty()) {
       for (const auto& one : communicators_) first_sent_.push_back(one->ledger);
@@ -88,6 +90,7 @@ class VirtualTeam : public Team<Numbers> {
     return std::nullopt;
   }
 
+  double seconds() const override { return seconds_; }
   std::vector<Ledger> first_sent() const override { return first_sent_; }
 
  private:
@@ -155,6 +158,7 @@ class VirtualTeam : public Team<Numbers> {
   std::vector<std::unique_ptr<RankMachine<Numbers>>> ranks_;
   std::vector<std::unique_ptr<VirtualCommunicator>> communicators_;
   std::vector<Ledger> first_sent_;
+  double seconds_ = 0;
 };
 
 }  // namespace

@@ -58,8 +58,8 @@ std::string stem_of(std::string_view name) {
 
 class Compiler {
  public:
-  Compiler(const Kernel& kernel, const std::vector<std::int64_t>& extents)
-      : kernel_(kernel), extents_(extents) {}
+  Compiler(const Kernel& kernel, const std::vector<std::int64_t>& extents, Tables tables)
+      : kernel_(kernel), extents_(extents), tables_(tables) {}
 
   KernelCode run() {
     out_.inputs = kernel_.inputs;
@@ -90,14 +90,18 @@ class Compiler {
 
   /// Where a tensor with dims `own` stands for each entry of a loop over `loop`, row by row.
   Places places(const std::vector<int>& loop, const std::vector<int>& own) const {
-    std::vector<std::uint32_t> strides(loop.size(), 0);
-    std::uint32_t stride = 1;
+    std::vector<PlaceLoop> loops;
+    loops.reserve(loop.size());
+    for (const int d : loop) loops.push_back({.extent = extents_[at(d)]});
+    std::int64_t stride = 1;
     for (std::size_t i = own.size(); i-- > 0;) {
       const auto found = std::ranges::find(loop, own[i]);
-      if (found != loop.end()) strides[static_cast<std::size_t>(found - loop.begin())] = stride;
-      stride *= static_cast<std::uint32_t>(extents_[at(own[i])]);
+      if (found != loop.end())
+        loops[static_cast<std::size_t>(found - loop.begin())].stride = stride;
+      stride *= extents_[at(own[i])];
     }
-    Places result{0};
+    Places result(std::move(loops));
+    if (tables_ == Tables::none) return result;
     if (double entries = size_of(loop); entries > kMostPlaces) {
       throw InputError({.where = "kernel " + kernel_.name,
                         .value = std::to_string(static_cast<std::int64_t>(entries)),
@@ -105,20 +109,14 @@ class Compiler {
                         .allowed = "at most " + std::to_string(static_cast<int>(kMostPlaces)) +
                                    ": shorter dims in the program (placet check takes any)"});
     }
-    for (std::size_t i = 0; i < loop.size(); ++i) {
-      const auto extent = static_cast<std::uint32_t>(extents_[at(loop[i])]);
-      Places next;
-      next.reserve(result.size() * extent);
-      for (std::uint32_t place : result) {
-        for (std::uint32_t e = 0; e < extent; ++e) next.push_back(place + e * strides[i]);
-      }
-      result = std::move(next);
-    }
+    result.tabulate();
     return result;
   }
 
   StatementCode linear(const Statement& s) {
-    StatementCode code{.result = s.result.tensor, .entries = entries_of(s.result.dims)};
+    StatementCode code{.result = s.result.tensor,
+                       .entries = entries_of(s.result.dims),
+                       .places = places(s.result.dims, s.result.dims)};
     for (const Product& p : s.products) {
       code.products.push_back(product(s, p));
       out_.products +=
@@ -244,13 +242,14 @@ class Compiler {
 
   const Kernel& kernel_;
   const std::vector<std::int64_t>& extents_;
+  Tables tables_;
   KernelCode out_;
 };
 
 }  // namespace
 
-KernelCode compile(const Kernel& kernel, const std::vector<std::int64_t>& extents) {
-  return Compiler(kernel, extents).run();
+KernelCode compile(const Kernel& kernel, const std::vector<std::int64_t>& extents, Tables tables) {
+  return Compiler(kernel, extents, tables).run();
 }
 
 }  // namespace placet::ranks

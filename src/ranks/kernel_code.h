@@ -1,8 +1,7 @@
 // A kernel for tensors of known extents, ready to run over any numbers (docs/theory.md §6.7).
 //
-// The place of every number that a statement reads is worked out here, once: it is a sum of a
-// number from a table over the entries of the result and one from a table over what is summed, so
-// running needs no arithmetic on indices.
+// The place of every number that a statement reads is worked out here, once: it is the sum of its
+// places in the loops over the entries of the result and in those over what is summed.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +9,10 @@
 #include <vector>
 
 #include "program/kernel.h"
+#include "ranks/places.h"
 #include "units/rational.h"
 
 namespace placet::ranks {
-
-using Places = std::vector<std::uint32_t>;
 
 /// A tensor that is read. An entry stands at outer[o] + inner[i] + along[a].
 struct OperandCode {
@@ -75,6 +73,7 @@ struct FunctionCode {
 struct StatementCode {
   int result = 0;  // a tensor of the kernel
   std::size_t entries = 1;
+  Places places;                      // of the result of a linear statement
   std::vector<ProductCode> products;  // of a linear statement
   FunctionCode function;
 };
@@ -93,7 +92,9 @@ struct KernelCode {
 };
 
 /// `extents` by dim of the kernel. Throws InputError if a function has an operand with a dim that
-/// is neither in the result nor whole nor reduced, or too few operands or positions for its name.
-KernelCode compile(const Kernel& kernel, const std::vector<std::int64_t>& extents);
+/// is neither in the result nor whole nor reduced, or too few operands or positions for its name;
+/// or if a table would be longer than kMostPlaces.
+KernelCode compile(const Kernel& kernel, const std::vector<std::int64_t>& extents,
+                   Tables tables = Tables::made);
 
 }  // namespace placet::ranks

@@ -17,7 +17,7 @@ const KernelCode* KernelLibrary::compiled(const Kernel& kernel, const Extents& e
   const auto key = std::make_pair(&kernel, extents);
   const auto found = codes_.find(key);
   if (found != codes_.end()) return &found->second;
-  return &codes_.emplace(key, compile(kernel, extents)).first->second;
+  return &codes_.emplace(key, compile(kernel, extents, tables_)).first->second;
 }
 
 std::int64_t OperationList::reserve(std::int64_t elements) {

@@ -15,9 +15,11 @@ namespace placet::ranks {
 /// Compiled kernels by kernel and extents. Keeps addresses of kernels, which must outlive it.
 class KernelLibrary {
  public:
+  explicit KernelLibrary(Tables tables = Tables::made) : tables_(tables) {}
   const KernelCode* compiled(const Kernel& kernel, const Extents& extents);
 
  private:
+  Tables tables_;
   std::map<std::pair<const Kernel*, Extents>, KernelCode> codes_;
 };
 

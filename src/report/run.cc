@@ -131,20 +131,22 @@ std::string differences_text(const RealRun& run, const TextStyle& style) {
   return text;
 }
 
-std::string losses_text(const RealRun& run, const TextStyle& style) {
+std::string losses_text(const RunSheet& sheet, const TextStyle& style) {
+  const RealRun& run = sheet.run;
   std::vector<std::vector<std::string>> rows;
   rows.reserve(run.steps.size());
   for (const StepLoss& s : run.steps) {
     rows.push_back({std::to_string(s.step), fmt::format("{:.12f}", s.one_device),
                     fmt::format("{:.12f}", s.ranks), s.equal ? "same bits" : "other bits"});
+    if (sheet.tells_times) rows.back().push_back(fmt::format("{:.3f}", s.seconds));
   }
   if (rows.empty()) return "";
-  return "\n" + table(style,
-                      {{.title = "step", .right = true},
-                       {.title = "loss on one device", .right = true},
-                       {.title = "loss on all ranks", .right = true},
-                       {.title = "state"}},
-                      rows, 2);
+  std::vector<Column> columns = {{.title = "step", .right = true},
+                                 {.title = "loss on one device", .right = true},
+                                 {.title = "loss on all ranks", .right = true},
+                                 {.title = "state"}};
+  if (sheet.tells_times) columns.push_back({.title = "seconds", .right = true});
+  return "\n" + table(style, columns, rows, 2);
 }
 
 std::string axes_of(const execute::WatchFinding& finding) {
@@ -209,7 +211,8 @@ Json figures_json(const std::vector<Beside>& lines) {
 }  // namespace
 
 std::string step_text(const StepLoss& step) {
-  return fmt::format("step {} of {}: loss {:.9f}", step.step, step.last, step.ranks);
+  return fmt::format("step {} of {}: loss {:.9f}, {:.3g} s", step.step, step.last, step.ranks,
+                     step.seconds);
 }
 
 std::string run_text(const RunSheet& sheet, const TextStyle& style) {
@@ -219,7 +222,7 @@ std::string run_text(const RunSheet& sheet, const TextStyle& style) {
   text += fmt::format("  mode               {}\n", name_of(run.arithmetic));
   text += fmt::format("  ranks              {}\n", ranks_text(run));
   if (!sheet.judged.run_as.empty()) text += "  run as             " + sheet.judged.run_as + "\n";
-  text += losses_text(run, style) + differences_text(run, style);
+  text += losses_text(sheet, style) + differences_text(run, style);
   text += watched_text(sheet, style);
   if (run.stuck) return text;
   text += figures_text(sheet.sent, "bytes sent by a rank in a step", style);
@@ -244,6 +247,7 @@ std::string run_json(const RunSheet& sheet, const std::vector<Finding>& rules) {
                             {"loss", s.ranks},
                             {"loss_on_one_device", s.one_device},
                             {"equal", s.equal}});
+    if (sheet.tells_times) out["steps"].back()["seconds"] = s.seconds;
   }
   out["compared"] = run.compared;
   out["differing"] = run.differing;

@@ -26,7 +26,8 @@ struct RunSheet {
   std::vector<Beside> sent;  // bytes of a step by collective and axes, and in all
   std::vector<Beside> held;  // bytes at rest and at the peak
   bool is_watched = false;
-  std::string saved;  // the folder with the state after the last step; empty: none
+  bool tells_times = false;  // which differ from call to call
+  std::string saved;         // the folder with the state after the last step; empty: none
 
   bool is_good() const { return run.equal && run.watched.empty(); }
 };

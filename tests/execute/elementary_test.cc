@@ -4,6 +4,9 @@
 
 #include <cmath>
 #include <random>
+#include <vector>
+
+#include "execute/meanings.h"
 
 namespace placet::execute {
 namespace {
@@ -29,14 +32,44 @@ TEST(ElementaryTest, IsTheLibrarysWithinAFewUnits) {
   }
 }
 
+// Of binary32: at most four units in the last place.
+TEST(ElementaryTest, SingleNumbersAreTheLibrarysWithinAFewUnits) {
+  std::mt19937 random(2);
+  std::uniform_real_distribution<float> uniform(-80, 80);
+  for (int k = 0; k < 20000; ++k) {
+    const float x = uniform(random);
+    const double e = std::exp(static_cast<double>(x));
+    EXPECT_NEAR(static_cast<double>(exp_of(x)), e, e * 4 * 1.2e-7) << x;
+    const float y = std::ldexp(x, -k % 12);
+    const double t = std::tanh(static_cast<double>(y));
+    EXPECT_NEAR(static_cast<double>(tanh_of(y)), t, std::fabs(t) * 4 * 1.2e-7) << y;
+  }
+  EXPECT_EQ(exp_of(0.0F), 1.0F);
+  EXPECT_EQ(exp_of(-100.0F), 0.0F);
+  EXPECT_TRUE(std::isinf(exp_of(100.0F)));
+  EXPECT_TRUE(std::isnan(exp_of(std::nanf(""))));
+  EXPECT_TRUE(std::isnan(tanh_of(std::nan(""))));
+}
+
+// Entries of a row are computed side by side: with the bits of each by itself.
+TEST(ElementaryTest, ManyAtOnceHaveTheBitsOfOne) {
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> uniform(-800, 800);
+  std::vector<double> all(1001);
+  for (double& x : all) x = uniform(random);
+  std::vector<double> made = all;
+  make_exponentials(made.data(), made.size());
+  for (std::size_t k = 0; k < all.size(); ++k) EXPECT_EQ(made[k], exp_of(all[k])) << all[k];
+}
+
 TEST(ElementaryTest, KnowsItsEnds) {
-  EXPECT_EQ(exp_of(0), 1);
-  EXPECT_EQ(exp_of(-800), 0);
-  EXPECT_TRUE(std::isinf(exp_of(800)));
-  EXPECT_EQ(tanh_of(0), 0);
-  EXPECT_EQ(tanh_of(-100), -1);
-  EXPECT_EQ(erf_of(7), 1);
-  EXPECT_EQ(log_of(1), 0);
+  EXPECT_EQ(exp_of(0.0), 1);
+  EXPECT_EQ(exp_of(-800.0), 0);
+  EXPECT_TRUE(std::isinf(exp_of(800.0)));
+  EXPECT_EQ(tanh_of(0.0), 0);
+  EXPECT_EQ(tanh_of(-100.0), -1);
+  EXPECT_EQ(erf_of(7.0), 1);
+  EXPECT_EQ(log_of(1.0), 0);
   EXPECT_EQ(cosine_of(0), 1);
   EXPECT_EQ(whole_power_of(0.5, 3), 0.125);
   EXPECT_NEAR(power_of(10000, -0.5), 0.01, 1e-17);

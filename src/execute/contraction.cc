@@ -1,0 +1,394 @@
+#include "execute/contraction.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "execute/matrix_product.h"
+
+namespace placet::execute {
+namespace {
+
+using ranks::PlaceLoop;
+
+/// The loops of a tensor that does not move in them.
+std::vector<PlaceLoop> still(const ranks::Places& places) {
+  std::vector<PlaceLoop> loops = places.loops();
+  for (PlaceLoop& loop : loops) loop.stride = 0;
+  return loops;
+}
+
+std::vector<PlaceLoop> with(std::vector<PlaceLoop> loops, const std::vector<PlaceLoop>& more) {
+  loops.insert(loops.end(), more.begin(), more.end());
+  return loops;
+}
+
+bool has_lines(std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t column) {
+  return rows == 1 || columns == 1 || row == 1 || column == 1;
+}
+
+/// Rows of one factor: where it stays, one number is added up, or spread.
+template <class Real>
+void add_row(std::int64_t n, Real scale, const Real* x, std::int64_t dx, Real* to,
+             std::int64_t dto) {
+  if (dto == 0) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i * dx]);
+    *to += scale * static_cast<Real>(sum);
+  } else if (dto == 1 && dx == 1) {
+    for (std::int64_t i = 0; i < n; ++i) to[i] += scale * x[i];
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) to[i * dto] += scale * x[i * dx];
+  }
+}
+
+template <class Real>
+struct Pair {
+  const Real* x;
+  std::int64_t dx;
+  const Real* y;
+  std::int64_t dy;
+};
+
+template <class Real>
+void add_row(std::int64_t n, Real scale, const Pair<Real>& p, Real* to, std::int64_t dto) {
+  const Real* x = p.x;
+  const Real* y = p.y;
+  if (dto == 0) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      sum += static_cast<double>(x[i * p.dx]) * static_cast<double>(y[i * p.dy]);
+    }
+    *to += scale * static_cast<Real>(sum);
+  } else if (p.dx == 0) {
+    add_row(n, scale * *x, y, p.dy, to, dto);
+  } else if (p.dy == 0) {
+    add_row(n, scale * *y, x, p.dx, to, dto);
+  } else if (dto == 1 && p.dx == 1 && p.dy == 1) {
+    for (std::int64_t i = 0; i < n; ++i) to[i] += scale * x[i] * y[i];
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) to[i * dto] += scale * x[i * p.dx] * y[i * p.dy];
+  }
+}
+
+/// Tensor 0 of the nest is the result, the others are the factors: none, one or two.
+template <class Real>
+void add_rows(const Nest& nest, const std::vector<const Real*>& factors, Real scale, Real* result) {
+  const std::int64_t n = nest.row();
+  const std::int64_t to = nest.stride(0);
+  for_each_row(nest, [&](const std::int64_t* places) {
+    Real* first = result + places[0];
+    if (factors.empty()) {
+      for (std::int64_t i = 0; i < n; ++i) first[i * to] += scale;
+    } else if (factors.size() == 1) {
+      add_row(n, scale, factors[0] + places[1], nest.stride(1), first, to);
+    } else {
+      const Pair<Real> pair{factors[0] + places[1], nest.stride(1), factors[1] + places[2],
+                            nest.stride(2)};
+      add_row(n, scale, pair, first, to);
+    }
+  });
+}
+
+}  // namespace
+
+SumOfProducts sum_of(const ranks::ProductCode& product, const ranks::Places& result) {
+  SumOfProducts sum{.result = result.loops(), .factors = {}};
+  if (!product.operands.empty()) {
+    sum.result = with(sum.result, still(product.operands[0].inner));
+  }
+  for (const ranks::OperandCode& o : product.operands) {
+    sum.factors.push_back(joined(o.outer, o.inner));
+  }
+  return sum;
+}
+
+SumOfProducts sum_of_scores(const ranks::FunctionCode& function) {
+  const ranks::OperandCode& query = function.operands[0];
+  SumOfProducts sum{.result = with(function.result.loops(), still(query.along)), .factors = {}};
+  for (std::size_t o = 0; o < 2; ++o) {
+    const ranks::OperandCode& x = function.operands[o];
+    sum.factors.push_back(joined(x.outer, x.along));
+  }
+  return sum;
+}
+
+Contraction::Contraction(const SumOfProducts& sum) {
+  std::vector<Factor> all(sum.factors.size());
+  for (std::size_t f = 0; f < all.size(); ++f) all[f].number = static_cast<int>(f);
+  for (std::size_t d = 0; d < sum.result.size(); ++d) {
+    if (sum.result[d].extent == 1) continue;
+    extents_.push_back(sum.result[d].extent);
+    result_.push_back(sum.result[d].stride);
+    for (std::size_t f = 0; f < all.size(); ++f) all[f].strides.push_back(sum.factors[f][d].stride);
+  }
+  std::vector<Factor> factors;
+  for (Factor& one : all) {
+    const bool moves = std::ranges::any_of(one.strides, [](std::int64_t s) { return s != 0; });
+    if (moves) {
+      factors.push_back(std::move(one));
+    } else {
+      scalars_.push_back(one.number);
+    }
+  }
+  while (factors.size() > 2) multiply_some(factors);
+  if (factors.size() == 2) {
+    sum_alone(factors[0], factors[1]);
+    sum_alone(factors[1], factors[0]);
+    has_matrices_ = plan_matrices(factors[0], factors[1]);
+  }
+  std::vector<const Strides*> tensors{&result_};
+  for (const Factor& one : factors) {
+    last_.push_back(one.number);
+    tensors.push_back(&one.strides);
+  }
+  if (!has_matrices_) loops_ = nest_over(axes_of(tensors), tensors);
+}
+
+/// The axes that some of these go along.
+std::vector<bool> Contraction::axes_of(const std::vector<const Strides*>& tensors) const {
+  std::vector<bool> axes(extents_.size(), false);
+  for (const Strides* tensor : tensors) {
+    for (std::size_t a = 0; a < axes.size(); ++a) axes[a] = axes[a] || (*tensor)[a] != 0;
+  }
+  return axes;
+}
+
+std::int64_t Contraction::size_of(const Strides& strides) const {
+  std::int64_t size = 1;
+  for (std::size_t a = 0; a < strides.size(); ++a) {
+    if (strides[a] != 0) size *= extents_[a];
+  }
+  return size;
+}
+
+/// Loops over these axes, those with the longest steps outermost, so that rows are close by.
+Nest Contraction::nest_over(const std::vector<bool>& axes,
+                            const std::vector<const Strides*>& tensors) const {
+  std::vector<std::size_t> order;
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    if (axes[a]) order.push_back(a);
+  }
+  const auto steps = [&](std::size_t a) {
+    std::int64_t all = 0;
+    for (const Strides* tensor : tensors) all += (*tensor)[a];
+    return all;
+  };
+  std::ranges::stable_sort(order,
+                           [&](std::size_t a, std::size_t b) { return steps(a) > steps(b); });
+  std::vector<std::vector<PlaceLoop>> loops(tensors.size());
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    for (const std::size_t a : order) loops[t].push_back({extents_[a], (*tensors[t])[a]});
+  }
+  return nest_of(loops);
+}
+
+/// Of the axes of `from`, those that are kept; in the order of the longest of them.
+Contraction::Factor Contraction::make(const std::vector<Factor>& from,
+                                      const std::vector<bool>& keeps) {
+  const Factor& longest =
+      *std::ranges::max_element(from, {}, [&](const Factor& f) { return size_of(f.strides); });
+  std::vector<std::size_t> order(extents_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return longest.strides[a] > longest.strides[b]; });
+  Factor out{.number = -1 - static_cast<int>(made_.size()), .strides = Strides(extents_.size(), 0)};
+  std::int64_t stride = 1;
+  for (std::size_t i = order.size(); i-- > 0;) {
+    if (!keeps[order[i]]) continue;
+    out.strides[order[i]] = stride;
+    stride *= extents_[order[i]];
+  }
+  std::vector<const Strides*> tensors{&out.strides};
+  Made made{.from = {}, .nest = {}, .place = room_, .size = stride};
+  for (const Factor& f : from) {
+    made.from.push_back(f.number);
+    tensors.push_back(&f.strides);
+  }
+  made.nest = nest_over(axes_of(tensors), tensors);
+  made_.push_back(std::move(made));
+  room_ += stride;
+  return out;
+}
+
+/// Makes one factor of two: of those that go through the fewest entries together.
+void Contraction::multiply_some(std::vector<Factor>& factors) {
+  const auto together = [&](std::size_t i, std::size_t j) {
+    Strides either = factors[i].strides;
+    for (std::size_t a = 0; a < either.size(); ++a) either[a] += factors[j].strides[a];
+    return either;
+  };
+  std::pair<std::size_t, std::size_t> best{0, 1};
+  std::int64_t fewest = size_of(together(0, 1));
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    for (std::size_t j = i + 1; j < factors.size(); ++j) {
+      const std::int64_t entries = size_of(together(i, j));
+      if (entries >= fewest) continue;
+      fewest = entries;
+      best = {i, j};
+    }
+  }
+  const Strides either = together(best.first, best.second);
+  std::vector<bool> keeps;
+  keeps.reserve(either.size());
+  for (const std::int64_t stride : either) keeps.push_back(stride != 0);
+  Factor one = make({factors[best.first], factors[best.second]}, keeps);
+  factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(best.second));
+  factors[best.first] = std::move(one);
+}
+
+/// Sums over the axes that neither the other nor the result goes along.
+void Contraction::sum_alone(Factor& one, const Factor& other) {
+  std::vector<bool> keeps;
+  bool sums = false;
+  for (std::size_t a = 0; a < extents_.size(); ++a) {
+    const bool own = one.strides[a] != 0;
+    keeps.push_back(own && (other.strides[a] != 0 || result_[a] != 0));
+    sums = sums || (own && !keeps.back());
+  }
+  if (sums) one = make({one}, keeps);
+}
+
+/// The longest run of axes that both tensors go along as if they were one.
+Contraction::Joined Contraction::longest(const std::vector<std::size_t>& axes, const Strides& one,
+                                         const Strides& other) const {
+  std::vector<std::size_t> order = axes;
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return one[a] < one[b]; });
+  Joined best;
+  for (std::size_t first = 0; first < order.size(); ++first) {
+    const std::size_t inner = order[first];
+    Joined run{extents_[inner], one[inner], other[inner], {inner}};
+    for (std::size_t next = first + 1; next < order.size(); ++next) {
+      const std::size_t a = order[next];
+      if (one[a] != run.first * run.extent || other[a] != run.second * run.extent) break;
+      run.extent *= extents_[a];
+      run.axes.push_back(a);
+    }
+    if (run.extent > best.extent) best = run;
+  }
+  return best;
+}
+
+bool Contraction::plan_matrices(const Factor& a, const Factor& b) {
+  std::vector<std::size_t> rows;
+  std::vector<std::size_t> columns;
+  std::vector<std::size_t> terms;
+  for (std::size_t d = 0; d < extents_.size(); ++d) {
+    const bool in_a = a.strides[d] != 0;
+    const bool in_b = b.strides[d] != 0;
+    if (!in_a && !in_b && result_[d] != 0) return false;
+    if (in_a && in_b && result_[d] == 0) terms.push_back(d);
+    if (result_[d] != 0 && !in_b) rows.push_back(d);
+    if (result_[d] != 0 && !in_a) columns.push_back(d);
+  }
+  if (terms.empty() || (rows.empty() && columns.empty())) return false;
+  const Joined row = longest(rows, result_, a.strides);
+  const Joined column = longest(columns, result_, b.strides);
+  const Joined term = longest(terms, a.strides, b.strides);
+  matrices_ = {.rows = row.extent,
+               .columns = column.extent,
+               .terms = term.extent,
+               .result_row = row.first,
+               .result_column = column.first,
+               .a_row = row.second,
+               .a_column = term.first,
+               .b_row = term.second,
+               .b_column = column.second,
+               .around = {}};
+  std::vector<bool> around = axes_of({&result_, &a.strides, &b.strides});
+  for (const Joined* one : {&row, &column, &term}) {
+    for (const std::size_t d : one->axes) around[d] = false;
+  }
+  matrices_.around = nest_over(around, {&result_, &a.strides, &b.strides});
+  writes_each_once_ = has_lines(row.extent, column.extent, row.first, column.first);
+  for (std::size_t d = 0; d < extents_.size(); ++d) {
+    if (around[d] && result_[d] == 0) writes_each_once_ = false;
+  }
+  return true;
+}
+
+namespace {
+
+/// The matrix itself where its rows or columns have no gaps, else a copy of it.
+template <class Real>
+Matrix<const Real*> in_lines(std::int64_t rows, std::int64_t columns, Matrix<const Real*> m,
+                             Real* room) {
+  if (has_lines(rows, columns, m.row, m.column)) return m;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      room[i * columns + j] = m.first[i * m.row + j * m.column];
+    }
+  }
+  return {room, columns, 1};
+}
+
+}  // namespace
+
+template <class Real>
+void Contraction::multiply(const Real* a, const Real* b, double scale, double kept, Real* result,
+                           Real* room) const {
+  const Matrices& m = matrices_;
+  const MatrixProduct product{
+      .rows = m.rows, .columns = m.columns, .terms = m.terms, .scale = scale, .kept = kept};
+  Real* of_b = room + m.rows * m.terms;
+  Real* of_result = of_b + m.terms * m.columns;
+  const bool direct = has_lines(m.rows, m.columns, m.result_row, m.result_column);
+  const std::int64_t around = m.around.row();
+  for_each_row(m.around, [&](const std::int64_t* places) {
+    for (std::int64_t i = 0; i < around; ++i) {
+      Real* to = result + places[0] + i * m.around.stride(0);
+      const Matrix<const Real*> x = in_lines(
+          m.rows, m.terms, {a + places[1] + i * m.around.stride(1), m.a_row, m.a_column}, room);
+      const Matrix<const Real*> y = in_lines(
+          m.terms, m.columns, {b + places[2] + i * m.around.stride(2), m.b_row, m.b_column}, of_b);
+      if (direct) {
+        add_product(product, x, y, Matrix<Real*>{to, m.result_row, m.result_column});
+        continue;
+      }
+      MatrixProduct apart = product;
+      apart.kept = 0;
+      add_product(apart, x, y, Matrix<Real*>{of_result, m.columns, 1});
+      for (std::int64_t r = 0; r < m.rows; ++r) {
+        for (std::int64_t c = 0; c < m.columns; ++c) {
+          to[r * m.result_row + c * m.result_column] += of_result[r * m.columns + c];
+        }
+      }
+    }
+  });
+}
+
+template <class Real>
+const Real* Contraction::numbers_of(int factor, const Real* const* factors,
+                                    const Real* room) const {
+  return factor >= 0 ? factors[factor] : room + made_[static_cast<std::size_t>(-1 - factor)].place;
+}
+
+template <class Real>
+void Contraction::compute(const Real* const* factors, double scale, double kept, Real* result,
+                          std::vector<Real>& room) const {
+  const Matrices& m = matrices_;
+  const std::int64_t matrices =
+      has_matrices_ ? m.rows * m.terms + m.terms * m.columns + m.rows * m.columns : 0;
+  const auto needed = static_cast<std::size_t>(room_ + matrices);
+  if (room.size() < needed) room.resize(needed);
+  for (const Made& one : made_) {
+    std::vector<const Real*> from;
+    for (const int f : one.from) from.push_back(numbers_of(f, factors, room.data()));
+    std::fill_n(room.data() + one.place, one.size, Real{});
+    add_rows(one.nest, from, Real{1}, room.data() + one.place);
+  }
+  for (const int f : scalars_) scale *= static_cast<double>(*factors[f]);
+  std::vector<const Real*> last;
+  for (const int f : last_) last.push_back(numbers_of(f, factors, room.data()));
+  if (has_matrices_) {
+    multiply(last[0], last[1], scale, kept, result, room.data() + room_);
+  } else {
+    add_rows(loops_, last, static_cast<Real>(scale), result);
+  }
+}
+
+template void Contraction::compute(const float* const*, double, double, float*,
+                                   std::vector<float>&) const;
+template void Contraction::compute(const double* const*, double, double, double*,
+                                   std::vector<double>&) const;
+
+}  // namespace placet::execute

@@ -1,0 +1,11 @@
+// Where libraries cannot be opened.
+#include "execute/blas.h"
+
+namespace placet::execute {
+
+const Blas& blas() {
+  static const Blas none;
+  return none;
+}
+
+}  // namespace placet::execute
