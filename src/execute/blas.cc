@@ -58,8 +58,8 @@ Blas searched() {
 }  // namespace
 
 const Blas& blas() {
-  static const Blas found = searched();
-  return found;
+  static const Blas kFound = searched();
+  return kFound;
 }
 
 }  // namespace placet::execute

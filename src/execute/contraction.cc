@@ -1,9 +1,8 @@
 #include "execute/contraction.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
-
-#include "execute/matrix_product.h"
 
 namespace placet::execute {
 namespace {
@@ -26,47 +25,48 @@ bool has_lines(std::int64_t rows, std::int64_t columns, std::int64_t row, std::i
   return rows == 1 || columns == 1 || row == 1 || column == 1;
 }
 
-/// Rows of one factor: where it stays, one number is added up, or spread.
+/// Numbers that stand at equal distances.
+template <class Pointer>
+struct Line {
+  Pointer first;
+  std::int64_t apart;
+};
+
+/// to += scale x, entry by entry; where the result stays, one number is added up.
 template <class Real>
-void add_row(std::int64_t n, Real scale, const Real* x, std::int64_t dx, Real* to,
-             std::int64_t dto) {
-  if (dto == 0) {
+void add_row(std::int64_t n, Real scale, const Line<const Real*>& x, const Line<Real*>& to) {
+  if (to.apart == 0) {
     double sum = 0;
-    for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i * dx]);
-    *to += scale * static_cast<Real>(sum);
-  } else if (dto == 1 && dx == 1) {
-    for (std::int64_t i = 0; i < n; ++i) to[i] += scale * x[i];
+    for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x.first[i * x.apart]);
+    *to.first += scale * static_cast<Real>(sum);
+  } else if (to.apart == 1 && x.apart == 1) {
+    for (std::int64_t i = 0; i < n; ++i) to.first[i] += scale * x.first[i];
   } else {
-    for (std::int64_t i = 0; i < n; ++i) to[i * dto] += scale * x[i * dx];
+    for (std::int64_t i = 0; i < n; ++i) to.first[i * to.apart] += scale * x.first[i * x.apart];
   }
 }
 
+/// to += scale x y, likewise.
 template <class Real>
-struct Pair {
-  const Real* x;
-  std::int64_t dx;
-  const Real* y;
-  std::int64_t dy;
-};
-
-template <class Real>
-void add_row(std::int64_t n, Real scale, const Pair<Real>& p, Real* to, std::int64_t dto) {
-  const Real* x = p.x;
-  const Real* y = p.y;
-  if (dto == 0) {
+void add_row(std::int64_t n, Real scale, const std::array<Line<const Real*>, 2>& factors,
+             const Line<Real*>& to) {
+  const auto& [x, y] = factors;
+  if (to.apart == 0) {
     double sum = 0;
     for (std::int64_t i = 0; i < n; ++i) {
-      sum += static_cast<double>(x[i * p.dx]) * static_cast<double>(y[i * p.dy]);
+      sum += static_cast<double>(x.first[i * x.apart]) * static_cast<double>(y.first[i * y.apart]);
     }
-    *to += scale * static_cast<Real>(sum);
-  } else if (p.dx == 0) {
-    add_row(n, scale * *x, y, p.dy, to, dto);
-  } else if (p.dy == 0) {
-    add_row(n, scale * *y, x, p.dx, to, dto);
-  } else if (dto == 1 && p.dx == 1 && p.dy == 1) {
-    for (std::int64_t i = 0; i < n; ++i) to[i] += scale * x[i] * y[i];
+    *to.first += scale * static_cast<Real>(sum);
+  } else if (x.apart == 0) {
+    add_row(n, scale * *x.first, y, to);
+  } else if (y.apart == 0) {
+    add_row(n, scale * *y.first, x, to);
+  } else if (to.apart == 1 && x.apart == 1 && y.apart == 1) {
+    for (std::int64_t i = 0; i < n; ++i) to.first[i] += scale * x.first[i] * y.first[i];
   } else {
-    for (std::int64_t i = 0; i < n; ++i) to[i * dto] += scale * x[i * p.dx] * y[i * p.dy];
+    for (std::int64_t i = 0; i < n; ++i) {
+      to.first[i * to.apart] += scale * x.first[i * x.apart] * y.first[i * y.apart];
+    }
   }
 }
 
@@ -74,17 +74,17 @@ void add_row(std::int64_t n, Real scale, const Pair<Real>& p, Real* to, std::int
 template <class Real>
 void add_rows(const Nest& nest, const std::vector<const Real*>& factors, Real scale, Real* result) {
   const std::int64_t n = nest.row();
-  const std::int64_t to = nest.stride(0);
   for_each_row(nest, [&](const std::int64_t* places) {
-    Real* first = result + places[0];
+    const Line<Real*> to{result + places[0], nest.stride(0)};
+    const auto line = [&](std::size_t f) {
+      return Line<const Real*>{factors[f] + places[f + 1], nest.stride(f + 1)};
+    };
     if (factors.empty()) {
-      for (std::int64_t i = 0; i < n; ++i) first[i * to] += scale;
+      for (std::int64_t i = 0; i < n; ++i) to.first[i * to.apart] += scale;
     } else if (factors.size() == 1) {
-      add_row(n, scale, factors[0] + places[1], nest.stride(1), first, to);
+      add_row(n, scale, line(0), to);
     } else {
-      const Pair<Real> pair{factors[0] + places[1], nest.stride(1), factors[1] + places[2],
-                            nest.stride(2)};
-      add_row(n, scale, pair, first, to);
+      add_row(n, scale, std::array{line(0), line(1)}, to);
     }
   });
 }
@@ -268,22 +268,31 @@ Contraction::Joined Contraction::longest(const std::vector<std::size_t>& axes, c
   return best;
 }
 
-bool Contraction::plan_matrices(const Factor& a, const Factor& b) {
-  std::vector<std::size_t> rows;
-  std::vector<std::size_t> columns;
-  std::vector<std::size_t> terms;
+/// The axes of a sum of two factors by kind. None: some are of the result alone, or no matrices.
+std::optional<Contraction::Kinds> Contraction::kinds_of(const Factor& a, const Factor& b) const {
+  Kinds kinds;
+  std::vector<std::size_t> around;
+  std::vector<std::size_t> neither;
   for (std::size_t d = 0; d < extents_.size(); ++d) {
     const bool in_a = a.strides[d] != 0;
     const bool in_b = b.strides[d] != 0;
-    if (!in_a && !in_b && result_[d] != 0) return false;
-    if (in_a && in_b && result_[d] == 0) terms.push_back(d);
-    if (result_[d] != 0 && !in_b) rows.push_back(d);
-    if (result_[d] != 0 && !in_a) columns.push_back(d);
+    const bool sums = result_[d] == 0;
+    auto& one = in_a ? kinds.rows : kinds.columns;
+    auto& other = in_a ? (sums ? kinds.terms : around) : neither;
+    (in_a != in_b ? one : other).push_back(d);
   }
-  if (terms.empty() || (rows.empty() && columns.empty())) return false;
-  const Joined row = longest(rows, result_, a.strides);
-  const Joined column = longest(columns, result_, b.strides);
-  const Joined term = longest(terms, a.strides, b.strides);
+  const auto is_of_result = [&](std::size_t d) { return result_[d] != 0; };
+  if (std::ranges::any_of(neither, is_of_result) || kinds.terms.empty()) return std::nullopt;
+  if (kinds.rows.empty() && kinds.columns.empty()) return std::nullopt;
+  return kinds;
+}
+
+bool Contraction::plan_matrices(const Factor& a, const Factor& b) {
+  const std::optional<Kinds> kinds = kinds_of(a, b);
+  if (!kinds) return false;
+  const Joined row = longest(kinds->rows, result_, a.strides);
+  const Joined column = longest(kinds->columns, result_, b.strides);
+  const Joined term = longest(kinds->terms, a.strides, b.strides);
   matrices_ = {.rows = row.extent,
                .columns = column.extent,
                .terms = term.extent,
@@ -321,38 +330,36 @@ Matrix<const Real*> in_lines(std::int64_t rows, std::int64_t columns, Matrix<con
   return {room, columns, 1};
 }
 
+template <class Real>
+void add_matrix(std::int64_t rows, std::int64_t columns, const Real* from,
+                const Matrix<Real*>& to) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      to.first[r * to.row + c * to.column] += from[r * columns + c];
+    }
+  }
+}
+
 }  // namespace
 
+/// One product of matrices after the other.
 template <class Real>
-void Contraction::multiply(const Real* a, const Real* b, double scale, double kept, Real* result,
-                           Real* room) const {
+void Contraction::multiply(const std::vector<const Real*>& factors, const MatrixProduct& product,
+                           Real* result, Real* room) const {
   const Matrices& m = matrices_;
-  const MatrixProduct product{
-      .rows = m.rows, .columns = m.columns, .terms = m.terms, .scale = scale, .kept = kept};
   Real* of_b = room + m.rows * m.terms;
   Real* of_result = of_b + m.terms * m.columns;
-  const bool direct = has_lines(m.rows, m.columns, m.result_row, m.result_column);
-  const std::int64_t around = m.around.row();
-  for_each_row(m.around, [&](const std::int64_t* places) {
-    for (std::int64_t i = 0; i < around; ++i) {
-      Real* to = result + places[0] + i * m.around.stride(0);
-      const Matrix<const Real*> x = in_lines(
-          m.rows, m.terms, {a + places[1] + i * m.around.stride(1), m.a_row, m.a_column}, room);
-      const Matrix<const Real*> y = in_lines(
-          m.terms, m.columns, {b + places[2] + i * m.around.stride(2), m.b_row, m.b_column}, of_b);
-      if (direct) {
-        add_product(product, x, y, Matrix<Real*>{to, m.result_row, m.result_column});
-        continue;
-      }
-      MatrixProduct apart = product;
-      apart.kept = 0;
-      add_product(apart, x, y, Matrix<Real*>{of_result, m.columns, 1});
-      for (std::int64_t r = 0; r < m.rows; ++r) {
-        for (std::int64_t c = 0; c < m.columns; ++c) {
-          to[r * m.result_row + c * m.result_column] += of_result[r * m.columns + c];
-        }
-      }
-    }
+  for_each_entry(m.around, [&](const std::int64_t* places) {
+    const Matrix<Real*> to{result + places[0], m.result_row, m.result_column};
+    const Matrix<const Real*> x =
+        in_lines(m.rows, m.terms, {factors[0] + places[1], m.a_row, m.a_column}, room);
+    const Matrix<const Real*> y =
+        in_lines(m.terms, m.columns, {factors[1] + places[2], m.b_row, m.b_column}, of_b);
+    if (has_lines(m.rows, m.columns, to.row, to.column)) return add_product(product, x, y, to);
+    MatrixProduct apart = product;
+    apart.kept = 0;
+    add_product(apart, x, y, Matrix<Real*>{of_result, m.columns, 1});
+    add_matrix(m.rows, m.columns, of_result, to);
   });
 }
 
@@ -372,15 +379,19 @@ void Contraction::compute(const Real* const* factors, double scale, double kept,
   if (room.size() < needed) room.resize(needed);
   for (const Made& one : made_) {
     std::vector<const Real*> from;
+    from.reserve(one.from.size());
     for (const int f : one.from) from.push_back(numbers_of(f, factors, room.data()));
     std::fill_n(room.data() + one.place, one.size, Real{});
     add_rows(one.nest, from, Real{1}, room.data() + one.place);
   }
   for (const int f : scalars_) scale *= static_cast<double>(*factors[f]);
   std::vector<const Real*> last;
+  last.reserve(last_.size());
   for (const int f : last_) last.push_back(numbers_of(f, factors, room.data()));
   if (has_matrices_) {
-    multiply(last[0], last[1], scale, kept, result, room.data() + room_);
+    const MatrixProduct product{
+        .rows = m.rows, .columns = m.columns, .terms = m.terms, .scale = scale, .kept = kept};
+    multiply(last, product, result, room.data() + room_);
   } else {
     add_rows(loops_, last, static_cast<Real>(scale), result);
   }

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "execute/matrix_product.h"
 #include "execute/nest.h"
 #include "ranks/kernel_code.h"
 
@@ -69,6 +71,10 @@ class Contraction {
   Factor make(const std::vector<Factor>& from, const std::vector<bool>& keeps);
   void multiply_some(std::vector<Factor>& factors);
   void sum_alone(Factor& one, const Factor& other);
+  struct Kinds {
+    std::vector<std::size_t> rows, columns, terms;
+  };
+  std::optional<Kinds> kinds_of(const Factor& a, const Factor& b) const;
   bool plan_matrices(const Factor& a, const Factor& b);
   struct Joined {
     std::int64_t extent = 1, first = 0, second = 0;
@@ -81,7 +87,7 @@ class Contraction {
   template <class Real>
   const Real* numbers_of(int factor, const Real* const* factors, const Real* room) const;
   template <class Real>
-  void multiply(const Real* a, const Real* b, double scale, double kept, Real* result,
+  void multiply(const std::vector<const Real*>& factors, const MatrixProduct& product, Real* result,
                 Real* room) const;
 
   std::vector<std::int64_t> extents_;  // by axis

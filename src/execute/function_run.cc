@@ -34,6 +34,11 @@ bool is_no_number(Real x) {
   return std::isnan(x);
 }
 
+/// Whether a query sees a key; window 0: all up to itself.
+bool sees(std::int64_t query, std::int64_t key, std::int64_t window) {
+  return key <= query && (window == 0 || query - key < window);
+}
+
 /// The larger one; what is no number stays.
 template <class Stored>
 void take_larger(Stored& to, const Stored& x) {
@@ -103,13 +108,11 @@ bool FunctionRunner<Numbers>::run_identity(const StatementCode& s, const Stateme
   begin_combined(s);
   const Nest& rows = plan.rows;
   bool fits = true;
-  for_each_row(rows, [&](const std::int64_t* places) {
-    for (std::int64_t k = 0; k < rows.row(); ++k) {
-      Stored& to = result[places[0] + k * rows.stride(0)];
-      const Stored& x = from[places[1] + k * rows.stride(1)];
-      if (sums) fits = add_to(to, x) && fits;
-      if (!sums) take_larger(to, x);
-    }
+  for_each_entry(rows, [&](const std::int64_t* places) {
+    Stored& to = result[places[0]];
+    const Stored& x = from[places[1]];
+    if (sums) fits = add_to(to, x) && fits;
+    if (!sums) take_larger(to, x);
   });
   return fits;
 }
@@ -132,16 +135,24 @@ bool FunctionRunner<Numbers>::run_numbers(const StatementCode& s, const Statemen
     Row row{.places = places, .begins = context.begins, .result = result, .apart = rows.stride(0)};
     for (; row.first < rows.row() && fits; row.first += static_cast<std::int64_t>(kBlock)) {
       row.count = std::min<std::size_t>(kBlock, at(rows.row() - row.first));
-      fill_row(s, rows, row, entries);
-      if (plan.function.function == Function::exp_dot) {
-        make_scores(f, plan, row, entries);
-      } else {
-        values_of(functions_.meanings(), plan.function, entries, row_.data());
-      }
-      fits = put_row(f, row);
+      fits = run_row(s, plan, row, entries);
     }
   });
   return fits;
+}
+
+template <class Numbers>
+bool FunctionRunner<Numbers>::run_row(const StatementCode& s, const StatementPlan& plan,
+                                      const Row& row, FunctionRow<Read>& entries) {
+  fill_row(s, plan.rows, row, entries);
+  if (plan.function.function != Function::exp_dot) {
+    values_of(functions_.meanings(), plan.function, entries, row_.data());
+  } else {
+    for (std::size_t e = 0; e < row.count; ++e) {
+      row_[e] = static_cast<Read>(score(s.function, plan, row, entries, e));
+    }
+  }
+  return put_row(s.function, row);
 }
 
 /// The operands of some entries as rows of their own, and where the first of them stands.
@@ -180,29 +191,23 @@ auto FunctionRunner<Numbers>::gathered(int tensor, std::int64_t place, std::int6
 
 /// exp(c q . k) where the query may see the key. Heads are whole: the sum has one order everywhere.
 template <class Numbers>
-void FunctionRunner<Numbers>::make_scores(const FunctionCode& f, const StatementPlan& plan,
-                                          const Row& row, const FunctionRow<Read>& at_first) {
+double FunctionRunner<Numbers>::score(const FunctionCode& f, const StatementPlan& plan,
+                                      const Row& row, const FunctionRow<Read>& at_first,
+                                      std::size_t entry) const {
   const Nest& rows = plan.rows;
-  const std::int64_t window = plan.function.number;
-  for (std::size_t e = 0; e < row.count; ++e) {
-    const std::int64_t k = row.first + static_cast<std::int64_t>(e);
-    const auto ahead = static_cast<std::int64_t>(e);
-    const std::int64_t query = at_first.place.positions[0] + ahead * at_first.ahead[0];
-    const std::int64_t key = at_first.place.positions[1] + ahead * at_first.ahead[1];
-    row_[e] = 0;
-    if (key > query || (window > 0 && query - key >= window)) continue;
-    const Read* a = tensors_.numbers(f.operands[0].tensor) + row.places[1] + k * rows.stride(1);
-    const Read* b = tensors_.numbers(f.operands[1].tensor) + row.places[2] + k * rows.stride(2);
-    double dot = 0;
-    for_each_row(plan.along, [&](const std::int64_t* places) {
-      for (std::int64_t i = 0; i < plan.along.row(); ++i) {
-        dot += static_cast<double>(a[places[0] + i * plan.along.stride(0)]) *
-               static_cast<double>(b[places[1] + i * plan.along.stride(1)]);
-      }
-    });
-    const double scale = f.operands.size() < 3 ? 1 : static_cast<double>(at_first.operands[2][e]);
-    row_[e] = static_cast<Read>(exp_of(dot * scale));
-  }
+  const auto ahead = static_cast<std::int64_t>(entry);
+  const std::int64_t k = row.first + ahead;
+  const std::int64_t query = at_first.place.positions[0] + ahead * at_first.ahead[0];
+  const std::int64_t key = at_first.place.positions[1] + ahead * at_first.ahead[1];
+  if (!sees(query, key, plan.function.number)) return 0;
+  const Read* a = tensors_.numbers(f.operands[0].tensor) + row.places[1] + k * rows.stride(1);
+  const Read* b = tensors_.numbers(f.operands[1].tensor) + row.places[2] + k * rows.stride(2);
+  double dot = 0;
+  for_each_entry(plan.along, [&](const std::int64_t* places) {
+    dot += static_cast<double>(a[places[0]]) * static_cast<double>(b[places[1]]);
+  });
+  return exp_of(f.operands.size() < 3 ? dot
+                                      : dot * static_cast<double>(at_first.operands[2][entry]));
 }
 
 /// Of floating numbers: all products as those of matrices, then what the queries may see.
@@ -216,23 +221,21 @@ bool FunctionRunner<Numbers>::run_scores(const StatementCode& s, const Statement
     Stored* result = tensors_.stored[at(s.result)];
     const std::array<const Stored*, 2> factors = {tensors_.numbers(f.operands[0].tensor),
                                                   tensors_.numbers(f.operands[1].tensor)};
-    const double scale =
-        f.operands.size() < 3 ? 1 : static_cast<double>(*tensors_.numbers(f.operands[2].tensor));
+    double scale = 1;
+    if (f.operands.size() > 2) scale = static_cast<double>(*tensors_.numbers(f.operands[2].tensor));
     plan.scores->set(factors.data(), scale, result, static_cast<std::int64_t>(s.entries), room_);
     const Nest& rows = plan.rows;
     const std::size_t first = 1 + f.operands.size();
     const auto begin = [&](std::size_t p) {
       return context.begins == nullptr ? 0 : context.begins[f.positions[p].dim];
     };
-    const std::int64_t window = plan.function.number;
+    const std::int64_t queries = begin(0);
+    const std::int64_t keys = begin(1);
     make_exponentials(result, s.entries);
-    for_each_row(rows, [&](const std::int64_t* places) {
-      for (std::int64_t k = 0; k < rows.row(); ++k) {
-        const std::int64_t query = begin(0) + places[first] + k * rows.stride(first);
-        const std::int64_t key = begin(1) + places[first + 1] + k * rows.stride(first + 1);
-        const bool seen = key <= query && (window == 0 || query - key < window);
-        if (!seen) result[places[0] + k * rows.stride(0)] = 0;
-      }
+    for_each_entry(rows, [&](const std::int64_t* places) {
+      const bool seen =
+          sees(queries + places[first], keys + places[first + 1], plan.function.number);
+      if (!seen) result[places[0]] = 0;
     });
     return true;
   }

@@ -44,8 +44,10 @@ class FunctionRunner {
   void fill_row(const StatementCode& s, const Nest& nest, const Row& row, FunctionRow<Read>& out);
   const Read* gathered(int tensor, std::int64_t place, std::int64_t stride, std::size_t operand,
                        std::size_t count);
-  void make_scores(const FunctionCode& f, const StatementPlan& plan, const Row& row,
-                   const FunctionRow<Read>& at_first);
+  bool run_row(const StatementCode& s, const StatementPlan& plan, const Row& row,
+               FunctionRow<Read>& entries);
+  double score(const FunctionCode& f, const StatementPlan& plan, const Row& row,
+               const FunctionRow<Read>& at_first, std::size_t entry) const;
   bool put_row(const FunctionCode& f, const Row& row);
   bool run_vectors(const StatementCode& s, const StatementPlan& plan, FunctionPlace place,
                    const CallContext& context);

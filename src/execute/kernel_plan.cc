@@ -67,8 +67,7 @@ class Planner {
 
   KernelPlan run() {
     find_lookups();
-    for (std::size_t n = 0; n < code_.statements.size(); ++n) {
-      const StatementCode& s = code_.statements[n];
+    for (const StatementCode& s : code_.statements) {
       StatementPlan& plan = out_.statements.emplace_back();
       plan.is_looked_up = looked_up_.contains(s.result);
       if (!s.products.empty()) {
@@ -94,12 +93,15 @@ class Planner {
     }
     for (const StatementCode& s : code_.statements) {
       for (const OperandCode& o : s.function.operands) looked_up_.erase(o.tensor);
-      for (const ProductCode& p : s.products) {
-        const auto is_one = [&](const OperandCode& o) { return looked_up_.contains(o.tensor); };
-        if (std::ranges::count_if(p.operands, is_one) < 2) continue;
-        for (const OperandCode& o : p.operands) looked_up_.erase(o.tensor);
-      }
+      for (const ProductCode& p : s.products) drop_several(p);
     }
+  }
+
+  /// A product looks up by one factor only.
+  void drop_several(const ProductCode& p) {
+    const auto is_one = [&](const OperandCode& o) { return looked_up_.contains(o.tensor); };
+    if (std::ranges::count_if(p.operands, is_one) < 2) return;
+    for (const OperandCode& o : p.operands) looked_up_.erase(o.tensor);
   }
 
   ProductPlan product(const StatementCode& s, const ProductCode& p) {

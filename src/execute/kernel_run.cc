@@ -153,6 +153,7 @@ bool KernelRunner<Numbers>::run_sum(const StatementCode& s, const ProductRun& pr
     return run_exactly(s, product);
   } else {
     std::vector<const Stored*> factors;
+    factors.reserve(product.code->operands.size());
     for (const OperandCode& o : product.code->operands)
       factors.push_back(tensors_.numbers(o.tensor));
     Stored* result = tensors_.stored[at(s.result)];
@@ -169,35 +170,36 @@ bool KernelRunner<Numbers>::run_sum(const StatementCode& s, const ProductRun& pr
 /// Entry by entry of the result: tensor 0 of the nest is the result, the others are the operands.
 template <class Numbers>
 bool KernelRunner<Numbers>::run_exactly(const StatementCode& s, const ProductRun& product) {
+  Stored* result = tensors_.stored[at(s.result)];
+  bool fits = true;
+  for_each_entry(product.plan->outer, [&](const std::int64_t* places) {
+    Stored& to = result[places[0]];
+    if (product.code->operands.size() == 1) {
+      fits = fits && add_single(product, places[1], to);
+    } else if (product.exact >= 0) {
+      fits = fits && add_read_exactly(product, places + 1, to);
+    } else {
+      fits = fits && add_rounded(product, places + 1, to);
+    }
+  });
+  return fits;
+}
+
+/// Of numbers all of which are read rounded.
+template <class Numbers>
+bool KernelRunner<Numbers>::add_rounded(const ProductRun& product, const std::int64_t* places,
+                                        Stored& to) const {
+  const std::vector<OperandCode>& operands = product.code->operands;
+  ExactTerms terms{.nest = &product.plan->inner,
+                   .factors = operands.size(),
+                   .scale = product.scale,
+                   .bounded = product.bounded};
+  for (std::size_t o = 0; o < operands.size(); ++o) {
+    terms.first[o] = tensors_.rounded[at(operands[o].tensor)].data() + places[o];
+  }
+  const bool right = product.slip == Slip::none || product.slip == Slip::unread;
   if constexpr (kIsExact) {
-    const std::vector<OperandCode>& operands = product.code->operands;
-    const Nest& outer = product.plan->outer;
-    ExactTerms terms{.nest = &product.plan->inner,
-                     .factors = operands.size(),
-                     .scale = product.scale,
-                     .bounded = product.bounded};
-    const bool right = product.slip == Slip::none || product.slip == Slip::unread;
-    Stored* result = tensors_.stored[at(s.result)];
-    bool fits = true;
-    for_each_row(outer, [&](const std::int64_t* places) {
-      std::array<std::int64_t, Nest::kMostTensors> now{};
-      std::copy_n(places, outer.tensors, now.begin());
-      for (std::int64_t k = 0; k < outer.row() && fits; ++k) {
-        Stored& to = result[now[0]];
-        for (std::size_t o = 0; o < operands.size(); ++o) {
-          terms.first[o] = tensors_.rounded[at(operands[o].tensor)].data() + now[o + 1];
-        }
-        if (operands.size() == 1) {
-          fits = add_single(product, now[1], to);
-        } else if (product.exact >= 0) {
-          fits = add_read_exactly(product, now.data() + 1, to);
-        } else {
-          fits = right ? add_sum(terms, to) : add_sum_wrongly(terms, product.slip, to);
-        }
-        for (std::size_t t = 0; t < outer.tensors; ++t) now[t] += outer.stride(t);
-      }
-    });
-    return fits;
+    return right ? add_sum(terms, to) : add_sum_wrongly(terms, product.slip, to);
   } else {
     fail_internally("floating numbers have sums of their own");
   }
@@ -207,14 +209,9 @@ template <class Numbers>
 bool KernelRunner<Numbers>::add_single(const ProductRun& product, std::int64_t place,
                                        Stored& to) const {
   const Stored* x = tensors_.stored[at(product.code->operands[0].tensor)] + place;
-  const Nest& inner = product.plan->inner;
   bool fits = true;
-  for_each_row(inner, [&](const std::int64_t* places) {
-    for (std::int64_t k = 0; k < inner.row() && fits; ++k) {
-      if constexpr (kIsExact) {
-        fits = add_scaled(to, x[places[0] + k * inner.stride(0)], product.scale);
-      }
-    }
+  for_each_entry(product.plan->inner, [&](const std::int64_t* within) {
+    if constexpr (kIsExact) fits = fits && add_scaled(to, x[within[0]], product.scale);
   });
   return fits;
 }
@@ -225,19 +222,15 @@ bool KernelRunner<Numbers>::add_read_exactly(const ProductRun& product, const st
   const std::vector<OperandCode>& operands = product.code->operands;
   const auto which = at(product.exact);
   const Stored* x = tensors_.stored[at(operands[which].tensor)] + places[which];
-  const Nest& inner = product.plan->inner;
   bool fits = true;
-  for_each_row(inner, [&](const std::int64_t* within) {
-    for (std::int64_t k = 0; k < inner.row() && fits; ++k) {
-      double rest = product.scale;
-      for (std::size_t o = 0; o < operands.size(); ++o) {
-        if (o == which) continue;
-        rest *= tensors_.numbers(operands[o].tensor)[places[o] + within[o] + k * inner.stride(o)];
-      }
-      if constexpr (kIsExact) {
-        const Number& own = x[within[which] + k * inner.stride(which)];
-        if (rest != 0) fits = add_exact_product(to, own, rest);
-      }
+  for_each_entry(product.plan->inner, [&](const std::int64_t* within) {
+    double rest = product.scale;
+    for (std::size_t o = 0; o < operands.size(); ++o) {
+      if (o == which) continue;
+      rest *= static_cast<double>(tensors_.numbers(operands[o].tensor)[places[o] + within[o]]);
+    }
+    if constexpr (kIsExact) {
+      fits = fits && (rest == 0 || add_exact_product(to, x[within[which]], rest));
     }
   });
   return fits;
@@ -253,23 +246,20 @@ bool KernelRunner<Numbers>::run_lookup(const StatementCode& s, const ProductRun&
     return context.begins == nullptr || dim < 0 ? 0 : context.begins[dim];
   };
   const std::int64_t told = begin(lookup.from) - begin(lookup.along);
+  const auto entry_at = [&](std::int64_t by) {
+    const double place = lookup.ids < 0 ? static_cast<double>(by)
+                                        : static_cast<double>(tensors_.numbers(lookup.ids)[by]);
+    return place + static_cast<double>(told);
+  };
   Stored* result = tensors_.stored[at(s.result)];
   bool fits = true;
-  for_each_row(nest, [&](const std::int64_t* places) {
-    std::array<std::int64_t, Nest::kMostTensors> now{};
-    std::copy_n(places, nest.tensors, now.begin());
-    for (std::int64_t k = 0; k < nest.row() && fits; ++k) {
-      const std::int64_t by = now[1 + lookup.factor];
-      const double entry = lookup.ids < 0 ? static_cast<double>(by + told)
-                                          : static_cast<double>(tensors_.numbers(lookup.ids)[by]) +
-                                                static_cast<double>(told);
-      if (entry >= 0 && entry < static_cast<double>(lookup.extent) && entry == std::floor(entry)) {
-        const auto there = static_cast<std::int64_t>(entry);
-        fits =
-            add_looked_up(product, now.data(), there, result[now[0] + there * lookup.strides[0]]);
-      }
-      for (std::size_t t = 0; t < nest.tensors; ++t) now[t] += nest.stride(t);
-    }
+  for_each_entry(nest, [&](const std::int64_t* places) {
+    const double entry = entry_at(places[1 + lookup.factor]);
+    const bool is_here = entry >= 0 && entry < static_cast<double>(lookup.extent);
+    if (!is_here || entry != std::floor(entry)) return;
+    const auto there = static_cast<std::int64_t>(entry);
+    Stored& to = result[places[0] + there * lookup.strides[0]];
+    fits = fits && add_looked_up(product, places, there, to);
   });
   return fits;
 }

@@ -68,6 +68,7 @@ class KernelRunner {
   bool add_looked_up(const ProductRun& product, const std::int64_t* places, std::int64_t entry,
                      Stored& to) const;
   bool run_exactly(const StatementCode& s, const ProductRun& product);
+  bool add_rounded(const ProductRun& product, const std::int64_t* places, Stored& to) const;
   bool add_single(const ProductRun& product, std::int64_t place, Stored& to) const;
   bool add_read_exactly(const ProductRun& product, const std::int64_t* places, Stored& to) const;
   void clear(const StatementCode& s);

@@ -82,6 +82,19 @@ CallContext Machine<Numbers>::context_of(const OperationList& list, const Operat
   return context;
 }
 
+/// Of what a kernel reads.
+template <class Numbers>
+void Machine<Numbers>::read_levels(const OperationList& list, const Operation& op,
+                                   const Memory<Numbers>& memory) {
+  levels_.assign(op.code->sizes.size(), 0);
+  if constexpr (!Memory<Numbers>::kHasLevels) return;
+  for (std::size_t t = 0; t < static_cast<std::size_t>(op.code->inputs); ++t) {
+    const auto first = memory.levels.begin() + list.addresses[op.addresses + t];
+    const auto size = static_cast<std::ptrdiff_t>(op.code->sizes[t]);
+    if (size > 0) levels_[t] = *std::max_element(first, first + size);
+  }
+}
+
 template <class Numbers>
 bool Machine<Numbers>::call(const OperationList& list, const Operation& op, Memory<Numbers>& memory,
                             const CallContext& context) {
@@ -91,13 +104,8 @@ bool Machine<Numbers>::call(const OperationList& list, const Operation& op, Memo
     return static_cast<std::size_t>(list.addresses[op.addresses + t]);
   };
   tensors_.clear();
-  levels_.assign(op.code->sizes.size(), 0);
   for (std::size_t t = 0; t < count; ++t) tensors_.push_back(memory.numbers.data() + address(t));
-  for (std::size_t t = 0; t < inputs && Memory<Numbers>::kHasLevels; ++t) {
-    const auto first = memory.levels.begin() + static_cast<std::ptrdiff_t>(address(t));
-    const auto size = static_cast<std::ptrdiff_t>(op.code->sizes[t]);
-    if (size > 0) levels_[t] = *std::max_element(first, first + size);
-  }
+  read_levels(list, op, memory);
   std::vector<Stored*> used = tensors_;
   if (op.overlaps) {
     std::size_t size = 0;
@@ -209,6 +217,18 @@ bool Machine<Numbers>::move_directly(const OperationList& list, const Operation&
 }
 
 template <class Numbers>
+void Machine<Numbers>::put_staged(std::size_t from, std::size_t to, std::size_t length,
+                                  Memory<Numbers>& memory) const {
+  std::copy_n(staged_.begin() + static_cast<std::ptrdiff_t>(from), length,
+              memory.numbers.begin() + static_cast<std::ptrdiff_t>(to));
+  if constexpr (Memory<Numbers>::kHasLevels) {
+    std::copy_n(staged_levels_.begin() + static_cast<std::ptrdiff_t>(from), length,
+                memory.levels.begin() + static_cast<std::ptrdiff_t>(to));
+  }
+  round_stored(to, length, memory);
+}
+
+template <class Numbers>
 bool Machine<Numbers>::move(const OperationList& list, const Operation& op,
                             Memory<Numbers>& memory) {
   if (watcher != nullptr) watcher->moves(list, op);
@@ -220,13 +240,7 @@ bool Machine<Numbers>::move(const OperationList& list, const Operation& op,
     const auto length = static_cast<std::size_t>(transfer.length);
     for (std::size_t s = 0; s < transfer.target_count; ++s) {
       const auto to = static_cast<std::size_t>(list.addresses[transfer.targets + s]);
-      std::copy_n(staged_.begin() + static_cast<std::ptrdiff_t>(from), length,
-                  memory.numbers.begin() + static_cast<std::ptrdiff_t>(to));
-      if constexpr (Memory<Numbers>::kHasLevels) {
-        std::copy_n(staged_levels_.begin() + static_cast<std::ptrdiff_t>(from), length,
-                    memory.levels.begin() + static_cast<std::ptrdiff_t>(to));
-      }
-      round_stored(to, length, memory);
+      put_staged(from, to, length, memory);
     }
     from += length;
   }

@@ -71,6 +71,9 @@ class Machine {
   bool call(const OperationList& list, const Operation& op, Memory<Numbers>& memory,
             const CallContext& context);
   bool move(const OperationList& list, const Operation& op, Memory<Numbers>& memory);
+  void read_levels(const OperationList& list, const Operation& op, const Memory<Numbers>& memory);
+  void put_staged(std::size_t from, std::size_t to, std::size_t length,
+                  Memory<Numbers>& memory) const;
   bool move_directly(const OperationList& list, const Operation& op, Memory<Numbers>& memory);
   bool gather(const OperationList& list, const Operation& op, const Memory<Numbers>& memory);
   CallContext context_of(const OperationList& list, const Operation& op, int step) const;

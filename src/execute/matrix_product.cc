@@ -38,15 +38,16 @@ void add_by_loops(const MatrixProduct& n, const Matrix<const Real*>& a,
       result.first[i * result.row + j * result.column] = 0;
     }
   }
+  const auto add_row = [&](std::int64_t i, std::int64_t k) {
+    Real* to = result.first + i * result.row;
+    const Real x = scale * a.first[i * a.row + k * a.column];
+    const Real* y = b.first + k * b.row;
+    for (std::int64_t j = 0; j < n.columns; ++j) to[j * result.column] += x * y[j * b.column];
+  };
   for (std::int64_t first = 0; first < n.terms; first += kBlock) {
     const std::int64_t end = std::min(n.terms, first + kBlock);
     for (std::int64_t i = 0; i < n.rows; ++i) {
-      Real* to = result.first + i * result.row;
-      for (std::int64_t k = first; k < end; ++k) {
-        const Real x = scale * a.first[i * a.row + k * a.column];
-        const Real* y = b.first + k * b.row;
-        for (std::int64_t j = 0; j < n.columns; ++j) to[j * result.column] += x * y[j * b.column];
-      }
+      for (std::int64_t k = first; k < end; ++k) add_row(i, k);
     }
   }
 }

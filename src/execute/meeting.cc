@@ -116,14 +116,17 @@ void store(RankMemory<Numbers>& memory, const Stretches& to,
   std::size_t next = 0;
   for (const Stretch& s : to) {
     ensure(at(s.length) <= parcel.numbers.size() - next, "as much comes as is taken");
-    for (std::int64_t a = s.address; a < s.address + s.length; ++a, ++next) {
-      auto& number = memory.numbers.numbers[at(a)];
-      number = parcel.numbers[next];
-      if constexpr (Memory<Numbers>::kHasLevels) {
-        memory.numbers.levels[at(a)] = parcel.levels[next];
-      }
-      if (memory.rounds) round_to(memory.formats[at(a)], number);
+    const auto from = static_cast<std::ptrdiff_t>(next);
+    const auto numbers = memory.numbers.numbers.begin() + s.address;
+    std::copy_n(parcel.numbers.begin() + from, s.length, numbers);
+    if constexpr (Memory<Numbers>::kHasLevels) {
+      std::copy_n(parcel.levels.begin() + from, s.length,
+                  memory.numbers.levels.begin() + s.address);
     }
+    for (std::int64_t k = 0; k < s.length && memory.rounds; ++k) {
+      round_to(memory.formats[at(s.address + k)], numbers[k]);
+    }
+    next += at(s.length);
   }
   ensure(next == parcel.numbers.size(), "all that comes is taken");
 }

@@ -31,28 +31,59 @@ Nest nest_of(const std::vector<std::vector<ranks::PlaceLoop>>& tensors);
 /// The loops of the one and then those of the other.
 std::vector<ranks::PlaceLoop> joined(const ranks::Places& outer, const ranks::Places& inner);
 
+/// Goes from one row of a nest to the next.
+class RowWalk {
+ public:
+  explicit RowWalk(const Nest& nest) : nest_(nest), loops_(nest.extents.size() - 1) {}
+
+  /// By tensor, the place of the row's first entry.
+  const std::int64_t* places() const { return places_.data(); }
+  /// False: it was the last.
+  bool next() {
+    for (std::size_t d = loops_; d > 0; --d) {
+      if (++at_[d - 1] < nest_.extents[d - 1]) {
+        move(d - 1, 1);
+        return true;
+      }
+      at_[d - 1] = 0;
+      move(d - 1, 1 - nest_.extents[d - 1]);
+    }
+    return false;
+  }
+
+ private:
+  void move(std::size_t loop, std::int64_t steps) {
+    const std::vector<std::int64_t>& strides = nest_.strides[loop];
+    for (std::size_t t = 0; t < nest_.tensors; ++t) places_[t] += steps * strides[t];
+  }
+
+  const Nest& nest_;
+  std::size_t loops_;
+  std::array<std::int64_t, kMostLoops> at_{};
+  std::array<std::int64_t, Nest::kMostTensors> places_{};
+};
+
 /// Calls row(places of its first entry, by tensor) for each row.
 template <class Row>
 void for_each_row(const Nest& nest, const Row& row) {
   if (nest.size() == 0) return;
-  const std::size_t loops = nest.extents.size() - 1;
-  std::array<std::int64_t, kMostLoops> at{};
-  std::array<std::int64_t, Nest::kMostTensors> places{};
-  while (true) {
-    row(places.data());
-    std::size_t d = loops;
-    for (; d > 0; --d) {
-      const std::vector<std::int64_t>& strides = nest.strides[d - 1];
-      if (++at[d - 1] < nest.extents[d - 1]) {
-        for (std::size_t t = 0; t < nest.tensors; ++t) places[t] += strides[t];
-        break;
-      }
-      at[d - 1] = 0;
-      const std::int64_t back = nest.extents[d - 1] - 1;
-      for (std::size_t t = 0; t < nest.tensors; ++t) places[t] -= back * strides[t];
+  RowWalk walk(nest);
+  do {
+    row(walk.places());
+  } while (walk.next());
+}
+
+/// Calls one(places, by tensor) for each entry.
+template <class One>
+void for_each_entry(const Nest& nest, const One& one) {
+  for_each_row(nest, [&](const std::int64_t* places) {
+    std::array<std::int64_t, Nest::kMostTensors> now{};
+    for (std::size_t t = 0; t < nest.tensors; ++t) now[t] = places[t];
+    for (std::int64_t k = 0; k < nest.row(); ++k) {
+      one(now.data());
+      for (std::size_t t = 0; t < nest.tensors; ++t) now[t] += nest.stride(t);
     }
-    if (d == 0) return;
-  }
+  });
 }
 
 }  // namespace placet::execute

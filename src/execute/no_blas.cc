@@ -4,8 +4,8 @@
 namespace placet::execute {
 
 const Blas& blas() {
-  static const Blas none;
-  return none;
+  static const Blas kNone;
+  return kNone;
 }
 
 }  // namespace placet::execute

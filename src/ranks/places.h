@@ -29,12 +29,11 @@ class Places {
   void tabulate() {
     table_.assign(1, 0);
     for (const PlaceLoop& loop : loops_) {
-      std::vector<std::uint32_t> next;
-      next.reserve(table_.size() * static_cast<std::size_t>(loop.extent));
-      for (const std::uint32_t place : table_) {
-        for (std::int64_t e = 0; e < loop.extent; ++e) {
-          next.push_back(place + static_cast<std::uint32_t>(e * loop.stride));
-        }
+      const auto extent = static_cast<std::size_t>(loop.extent);
+      std::vector<std::uint32_t> next(table_.size() * extent);
+      for (std::size_t k = 0; k < next.size(); ++k) {
+        const auto ahead = static_cast<std::int64_t>(k % extent) * loop.stride;
+        next[k] = table_[k / extent] + static_cast<std::uint32_t>(ahead);
       }
       table_ = std::move(next);
     }

@@ -319,6 +319,7 @@ def run(
     mode: str | None = None,
     meaning: str | Sequence[str] | None = None,
     watch: bool | None = None,
+    times: bool | None = None,
     catalogue: Catalogue | None = None,
 ) -> Run:
     """Executes the step program on real numbers and compares with one device."""
