@@ -20,7 +20,8 @@ constexpr double kMostRunTokens = 16384;
 constexpr double kMostEntries = 4e6;
 // In floating numbers, where products of matrices are a library's.
 constexpr double kMostPlainEntries = 25e7;
-constexpr double kMostPlainNumbers = 5e8;  // of all devices, by what is derived in 2 bytes each
+constexpr double kMostPlainProducts = 5e11;  // of weights with tokens, there and back
+constexpr double kMostPlainNumbers = 5e8;    // of all devices, by what is derived in 2 bytes each
 constexpr std::int64_t kMostRunDevices = 64;
 
 std::int64_t devices_of(const Job& job) {
@@ -68,6 +69,9 @@ bool runs_as_it_is(const Job& job, Arithmetic arithmetic) {
            samples * tokens <= kMostRunTokens && std::max(of_words, of_pairs) <= kMostEntries;
   }
   if (std::max(of_words, of_pairs) > kMostPlainEntries) return false;
+  constexpr double kPasses = 6;  // a product and a sum, forward and twice backward
+  const auto parameters = static_cast<double>(count_parameters(job.model).total);
+  if (kPasses * parameters * samples * tokens > kMostPlainProducts) return false;
   const Derivation derivation = derive(job);
   const auto bytes = static_cast<double>(in_bytes(fullest(derivation).peak));
   return bytes / 2 * static_cast<double>(devices_of(job)) <= kMostPlainNumbers;

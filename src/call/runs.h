@@ -37,7 +37,7 @@ struct RanProgram {
   AskedProgram asked;
   RunSheet sheet;
 };
-/// What may be run at most: exact numbers take twelve times the memory of floating ones.
+/// What may be run at most: less in exact numbers, which take far more memory and time.
 ranks::RunLimits limits_of_runs(Arithmetic arithmetic);
 /// Whether a job's own program is run, and not that of the same job made small.
 bool runs_as_it_is(const Job& job, Arithmetic arithmetic);

@@ -138,7 +138,8 @@ void add_run_flags(CLI::App* command, RunCall* call) {
       ->take_all();
   command->add_flag(
       "--times", call->request.tells_times,
-      "Say how long each step took: the rank that took longest, of virtual ranks all");
+      "Say how long each step took: the rank that took longest; of virtual ranks all, over "
+      "MPI the first");
   command->add_option("--html", call->result.html, "Write a self-contained page")
       ->type_name("FILE");
   command

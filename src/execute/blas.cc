@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdlib>
 
+#include "units/error.h"
+
 namespace placet::execute {
 namespace {
 
@@ -12,21 +14,21 @@ namespace {
 constexpr std::array<const char*, 4> kLibraries = {"libopenblas.so.0", "libopenblas.so",
                                                    "libblis.so.4", "libblas.so.3"};
 
+/// Null: the library has none of that name.
 template <class Pointer>
-void find(void* library, const char* name, Pointer& to) {
-  to = reinterpret_cast<Pointer>(dlsym(library, name));
+Pointer symbol(void* library, const char* name) {
+  return reinterpret_cast<Pointer>(dlsym(library, name));
 }
 
 Blas opened(const char* name) {
   void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return {};
-  Blas found{.library = name};
-  find(library, "cblas_sgemm", found.single);
-  find(library, "cblas_dgemm", found.twice);
+  Blas found{.library = name,
+             .single = symbol<SingleProduct>(library, "cblas_sgemm"),
+             .twice = symbol<DoubleProduct>(library, "cblas_dgemm")};
   if (found.single == nullptr || found.twice == nullptr) return {};
   for (const char* limit : {"openblas_set_num_threads", "bli_thread_set_num_threads"}) {
-    void (*set_threads)(int) = nullptr;
-    find(library, limit, set_threads);
+    const auto set_threads = symbol<void (*)(int)>(library, limit);
     if (set_threads != nullptr) set_threads(1);
   }
   return found;
@@ -48,7 +50,15 @@ void tell_instructions() {
 Blas searched() {
   tell_instructions();
   const char* asked = std::getenv("PLACET_BLAS");
-  if (asked != nullptr) return std::string(asked) == "none" ? Blas{} : opened(asked);
+  if (asked != nullptr && std::string(asked) == "none") return {};
+  if (asked != nullptr) {
+    Blas found = opened(asked);
+    if (!found.library.empty()) return found;
+    throw InputError({.where = "PLACET_BLAS",
+                      .value = asked,
+                      .problem = "is no library of products of matrices that can be opened here",
+                      .allowed = "the file of a BLAS with cblas_sgemm, or none"});
+  }
   for (const char* name : kLibraries) {
     if (Blas found = opened(name); !found.library.empty()) return found;
   }

@@ -20,8 +20,9 @@ struct Blas {
   DoubleProduct twice = nullptr;
 };
 
-/// Single-threaded, so that its bits depend on the numbers alone. PLACET_BLAS names a library, or
-/// `none`.
+/// Single-threaded: its bits depend on the library, the processor and the shapes, but not on how
+/// many ranks there are beside. PLACET_BLAS names a library, or `none`. Throws InputError for one
+/// that cannot be opened or has no such products.
 const Blas& blas();
 
 }  // namespace placet::execute

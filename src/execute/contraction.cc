@@ -9,6 +9,9 @@ namespace {
 
 using ranks::PlaceLoop;
 
+/// Numbers of a factor that is made, where no other tensor is as large.
+constexpr std::int64_t kMostMade = std::int64_t{1} << 22U;
+
 /// The loops of a tensor that does not move in them.
 std::vector<PlaceLoop> still(const ranks::Places& places) {
   std::vector<PlaceLoop> loops = places.loops();
@@ -70,9 +73,21 @@ void add_row(std::int64_t n, Real scale, const std::array<Line<const Real*>, 2>&
   }
 }
 
-/// Tensor 0 of the nest is the result, the others are the factors: none, one or two.
+/// Of any number of factors, entry by entry.
+template <class Real>
+void add_entries(const Nest& nest, const std::vector<const Real*>& factors, Real scale,
+                 Real* result) {
+  for_each_entry(nest, [&](const std::int64_t* places) {
+    Real product = scale;
+    for (std::size_t f = 0; f < factors.size(); ++f) product *= factors[f][places[f + 1]];
+    result[places[0]] += product;
+  });
+}
+
+/// Tensor 0 of the nest is the result, the others are the factors.
 template <class Real>
 void add_rows(const Nest& nest, const std::vector<const Real*>& factors, Real scale, Real* result) {
+  if (factors.size() > 2) return add_entries(nest, factors, scale, result);
   const std::int64_t n = nest.row();
   for_each_row(nest, [&](const std::int64_t* places) {
     const Line<Real*> to{result + places[0], nest.stride(0)};
@@ -130,7 +145,8 @@ Contraction::Contraction(const SumOfProducts& sum) {
       scalars_.push_back(one.number);
     }
   }
-  while (factors.size() > 2) multiply_some(factors);
+  while (factors.size() > 2 && multiply_some(factors)) {
+  }
   if (factors.size() == 2) {
     sum_alone(factors[0], factors[1]);
     sum_alone(factors[1], factors[0]);
@@ -210,8 +226,9 @@ Contraction::Factor Contraction::make(const std::vector<Factor>& from,
   return out;
 }
 
-/// Makes one factor of two: of those that go through the fewest entries together.
-void Contraction::multiply_some(std::vector<Factor>& factors) {
+/// Makes one factor of two: of those that go through the fewest entries together. False, and
+/// nothing done: there would be many more than any factor or the result has.
+bool Contraction::multiply_some(std::vector<Factor>& factors) {
   const auto together = [&](std::size_t i, std::size_t j) {
     Strides either = factors[i].strides;
     for (std::size_t a = 0; a < either.size(); ++a) either[a] += factors[j].strides[a];
@@ -227,6 +244,9 @@ void Contraction::multiply_some(std::vector<Factor>& factors) {
       best = {i, j};
     }
   }
+  std::int64_t largest = size_of(result_);
+  for (const Factor& one : factors) largest = std::max(largest, size_of(one.strides));
+  if (fewest > std::max(kMostMade, 2 * largest)) return false;
   const Strides either = together(best.first, best.second);
   std::vector<bool> keeps;
   keeps.reserve(either.size());
@@ -234,6 +254,7 @@ void Contraction::multiply_some(std::vector<Factor>& factors) {
   Factor one = make({factors[best.first], factors[best.second]}, keeps);
   factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(best.second));
   factors[best.first] = std::move(one);
+  return true;
 }
 
 /// Sums over the axes that neither the other nor the result goes along.

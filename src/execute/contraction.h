@@ -1,6 +1,6 @@
-// Sums of products of floating numbers, planned once: factors that go through no loops of their own
-// are multiplied into others, what is left of two becomes products of matrices (docs/theory.md
-// §6.11).
+// Sums of products of floating numbers, planned once: of several factors the two that go through
+// the fewest entries together become one, and what is left of two becomes products of matrices
+// (docs/theory.md §6.11).
 #pragma once
 
 #include <algorithm>
@@ -69,7 +69,7 @@ class Contraction {
                std::vector<Real>& room) const;
   std::int64_t size_of(const Strides& strides) const;
   Factor make(const std::vector<Factor>& from, const std::vector<bool>& keeps);
-  void multiply_some(std::vector<Factor>& factors);
+  bool multiply_some(std::vector<Factor>& factors);
   void sum_alone(Factor& one, const Factor& other);
   struct Kinds {
     std::vector<std::size_t> rows, columns, terms;

@@ -35,29 +35,31 @@ inline constexpr std::array<double, 18> kInverseFactorials = inverse_factorials(
 /// x = n ln 2 + rest, |rest| at most ln 2 / 2 and a little; |x| below 2^20.
 struct Halved {
   double rest = 0;
-  double power = 1;  // 2^n; n from -1022 to 1023
+  double half_power = 1;  // 2^(n - 1); n from -1021 to 1024
 };
 inline Halved halved(double x) {
   // Added, it leaves a whole number in the last bits; taken off again, that number.
   constexpr double kWhole = 0x1.8p52;
   const double shifted = x * kLog2E + kWhole;
   const double n = shifted - kWhole;
-  const auto bits = std::bit_cast<std::uint64_t>(shifted) + 1023;
+  const auto bits = std::bit_cast<std::uint64_t>(shifted) + 1022;
   return {(x - n * kLn2High) - n * kLn2Low, std::bit_cast<double>(bits << 52U)};
 }
 
 }  // namespace elementary
 
 /// Without a branch, so that entries that follow each other are computed side by side. Zero below
-/// 2^-1021.
+/// exp(-707.5).
 inline double exp_of(double x) {
-  const double near = x < -708 ? -708 : x > 709 ? 709 : x;
+  constexpr double kLeast = -707.5;
+  constexpr double kMost = 709.78;
+  const double near = x < kLeast ? kLeast : x > kMost ? kMost : x;
   const elementary::Halved h = elementary::halved(near);
   double sum = elementary::kInverseFactorials[13];
   for (std::size_t i = 13; i-- > 0;) sum = elementary::kInverseFactorials[i] + h.rest * sum;
-  const double value = sum * h.power;
-  const double above = x > 709 ? std::numeric_limits<double>::infinity() : value;
-  const double below = x < -708 ? 0 : above;
+  const double value = sum * h.half_power * 2;
+  const double above = x > kMost ? std::numeric_limits<double>::infinity() : value;
+  const double below = x < kLeast ? 0 : above;
   return x == x ? below : x;
 }
 
@@ -67,7 +69,8 @@ inline double tanh_of(double x) {
   const elementary::Halved h = elementary::halved(size > 22 ? 44 : 2 * size);
   double sum = elementary::kInverseFactorials[14];
   for (std::size_t i = 14; i-- > 1;) sum = elementary::kInverseFactorials[i] + h.rest * sum;
-  const double e = h.power * (h.rest * sum) + (h.power - 1);
+  const double power = h.half_power * 2;
+  const double e = power * (h.rest * sum) + (power - 1);
   const double value = e / (e + 2);
   const double signed_value = x < 0 ? -value : value;
   return x == x ? signed_value : x;
@@ -82,13 +85,15 @@ double power_of(double base, double exponent);
 /// base^n by repeated squaring.
 double whole_power_of(double base, long n);
 
-// The same in binary32, for numbers of that format.
+// The same in binary32, for numbers of that format; exp is zero below exp(-86.6).
 
 inline float exp_of(float x) {
   constexpr float kWhole = 0x1.8p23F;
   constexpr float kLn2High = 0.693359375F;
   constexpr float kLn2Low = -2.12194440e-4F;
-  const float near = x < -87 ? -87 : x > 88 ? 88 : x;
+  constexpr float kLeast = -86.6F;
+  constexpr float kMost = 88.72F;
+  const float near = x < kLeast ? kLeast : x > kMost ? kMost : x;
   const float shifted = near * static_cast<float>(elementary::kLog2E) + kWhole;
   const float n = shifted - kWhole;
   const float rest = (near - n * kLn2High) - n * kLn2Low;
@@ -96,10 +101,10 @@ inline float exp_of(float x) {
   for (std::size_t i = 7; i-- > 0;) {
     sum = static_cast<float>(elementary::kInverseFactorials[i]) + rest * sum;
   }
-  const auto bits = std::bit_cast<std::uint32_t>(shifted) + 127;
-  const float value = sum * std::bit_cast<float>(bits << 23U);
-  const float above = x > 88 ? std::numeric_limits<float>::infinity() : value;
-  const float below = x < -87 ? 0 : above;
+  const auto bits = std::bit_cast<std::uint32_t>(shifted) + 126;
+  const float value = sum * std::bit_cast<float>(bits << 23U) * 2;
+  const float above = x > kMost ? std::numeric_limits<float>::infinity() : value;
+  const float below = x < kLeast ? 0 : above;
   return x == x ? below : x;
 }
 

@@ -34,9 +34,9 @@ bool is_no_number(Real x) {
   return std::isnan(x);
 }
 
-/// Whether a query sees a key; window 0: all up to itself.
+/// Whether a query sees a key; without a window: all up to itself.
 bool sees(std::int64_t query, std::int64_t key, std::int64_t window) {
-  return key <= query && (window == 0 || query - key < window);
+  return key <= query && (window <= 0 || query - key < window);
 }
 
 /// The larger one; what is no number stays.

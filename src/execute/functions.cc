@@ -319,6 +319,17 @@ constexpr std::array<Plain, 12> kPlain = {{
      }},
 }};
 
+bool is_step_of_adam(const Meanings& m, const MeantFunction& f) {
+  return f.function == Function::stepped &&
+         m.updates.at(static_cast<std::size_t>(f.rule)) == Meanings::Update::adam;
+}
+
+/// One entry by itself, whatever stands beside it.
+bool is_plain(const MeantFunction& f) {
+  return f.function == Function::rotation ||
+         std::ranges::find(kPlain, f.function, &Plain::function) != kPlain.end();
+}
+
 /// The places of the `count` largest, of equal ones the first.
 template <class T>
 std::vector<char> largest(const std::vector<std::vector<T>>& x, std::int64_t count) {
@@ -464,17 +475,6 @@ void plain_values(const Meanings& m, const MeantFunction& f, const FunctionRow<R
                                         : plain->value(m, f, Operands(x.data(), row.width), place));
     for (std::size_t p = 0; p < row.positions; ++p) place.positions[p] += row.ahead[p];
   }
-}
-
-bool is_step_of_adam(const Meanings& m, const MeantFunction& f) {
-  return f.function == Function::stepped &&
-         m.updates.at(static_cast<std::size_t>(f.rule)) == Meanings::Update::adam;
-}
-
-/// One entry by itself, whatever stands beside it.
-bool is_plain(const MeantFunction& f) {
-  return f.function == Function::rotation ||
-         std::ranges::find(kPlain, f.function, &Plain::function) != kPlain.end();
 }
 
 template <class Real>

@@ -17,6 +17,9 @@ using ranks::PlaceLoop;
 using ranks::ProductCode;
 using ranks::StatementCode;
 
+/// Entries of a table for functions of vectors.
+constexpr std::size_t kMostVectors = std::size_t{1} << 25U;
+
 double to_real(const Rational& fraction) {
   return static_cast<double>(fraction.numerator()) / static_cast<double>(fraction.denominator());
 }
@@ -60,10 +63,10 @@ std::optional<OneHot> one_hot(const StatementCode& s) {
   return out;
 }
 
-class Planner {
+class KernelPlanner {
  public:
-  Planner(const KernelCode& code, const FunctionTable& functions, bool floating)
-      : code_(code), functions_(functions), floating_(floating) {}
+  KernelPlanner(const KernelCode& code, const FunctionTable& functions, NumberKind kind)
+      : code_(code), functions_(functions), floating_(kind == NumberKind::floating) {}
 
   KernelPlan run() {
     find_lookups();
@@ -169,16 +172,20 @@ class Planner {
 
   void add_function(const FunctionCode& f, StatementPlan& plan) const {
     plan.function = functions_.at(f.name);
+    require_arguments(functions_.meanings(), plan.function, f.operands.size(), f.positions.size());
     if (sees_vectors(plan.function.function)) {
       plan.vectors = tabulated(f);
       return;
     }
     if (plan.function.function == Function::exp_dot) add_scores(f, plan);
-    std::vector<std::vector<PlaceLoop>> tensors{
-        f.operands.empty() && f.positions.empty()
-            ? f.result.loops()
-            : with_still(f.result,
-                         f.operands.empty() ? f.positions[0].inner : f.operands[0].inner)};
+    std::vector<std::vector<PlaceLoop>> tensors{f.result.loops()};
+    if (!f.operands.empty()) {
+      tensors[0] = with_still(f.result, f.operands[0].inner);
+    } else if (!f.positions.empty()) {
+      tensors[0] = with_still(f.result, f.positions[0].inner);
+    } else {
+      tensors[0].push_back({.extent = static_cast<std::int64_t>(f.inner)});
+    }
     for (const OperandCode& o : f.operands) tensors.push_back(joined(o.outer, o.inner));
     for (const ranks::PositionCode& p : f.positions) tensors.push_back(joined(p.outer, p.inner));
     plan.rows = nest_of(tensors);
@@ -193,6 +200,13 @@ class Planner {
   }
 
   static FunctionCode tabulated(FunctionCode f) {
+    for (const std::size_t entries : {f.outer, f.inner, f.index_place.size()}) {
+      if (entries <= kMostVectors) continue;
+      throw InputError({.where = "program",
+                        .value = std::to_string(entries),
+                        .problem = "are too many vectors for one function",
+                        .allowed = "at most " + std::to_string(kMostVectors)});
+    }
     f.result.tabulate();
     f.index_place.tabulate();
     for (OperandCode& o : f.operands) {
@@ -223,8 +237,8 @@ void FunctionTable::add(const Kernel& kernel) {
   }
 }
 
-KernelPlan plan_of(const KernelCode& code, const FunctionTable& functions, bool floating) {
-  return Planner(code, functions, floating).run();
+KernelPlan plan_of(const KernelCode& code, const FunctionTable& functions, NumberKind kind) {
+  return KernelPlanner(code, functions, kind).run();
 }
 
 }  // namespace placet::execute

@@ -2,6 +2,7 @@
 // (docs/theory.md §6.11).
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -65,7 +66,10 @@ struct KernelPlan {
   std::int64_t scratch_size = 0;
 };
 
-/// `floating`: with what only floating numbers need.
-KernelPlan plan_of(const ranks::KernelCode& code, const FunctionTable& functions, bool floating);
+enum class NumberKind : std::uint8_t { exact, floating };
+
+/// Throws InputError for functions with other operands than they have a meaning for, and for more
+/// dims, tensors or vectors than can be gone through.
+KernelPlan plan_of(const ranks::KernelCode& code, const FunctionTable& functions, NumberKind kind);
 
 }  // namespace placet::execute

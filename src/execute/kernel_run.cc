@@ -16,6 +16,8 @@ double as_read(const Number& x) { return static_cast<double>(rounded(x)); }
 /// Not rounded to binary32, which is a mistake.
 double unrounded(const Number& x) { return static_cast<double>(x.high) * 0x1p-80; }
 
+constexpr Number kOne{.high = Wide{1} << kHighBits};
+
 bool add_scaled(Number& to, const Number& x, double factor) {
   if (factor == 1) return add_to(to, x);
   if (factor == -1) return add_to(to, negative(x));
@@ -101,7 +103,8 @@ template <class Numbers>
 bool KernelRunner<Numbers>::run(const KernelCode& code, Stored* const* tensors,
                                 std::vector<Level>& levels, const CallContext& context) {
   const auto [found, fresh] = plans_.try_emplace(&code);
-  if (fresh) found->second = plan_of(code, functions_, !kIsExact);
+  if (fresh)
+    found->second = plan_of(code, functions_, kIsExact ? NumberKind::exact : NumberKind::floating);
   const KernelPlan& plan = found->second;
   rounds_ = context.slip != Slip::unread;
   levels.resize(code.sizes.size(), 0);
@@ -269,7 +272,8 @@ bool KernelRunner<Numbers>::add_looked_up(const ProductRun& product, const std::
                                           std::int64_t entry, Stored& to) const {
   const Lookup& lookup = *product.plan->lookup;
   const std::vector<OperandCode>& operands = product.code->operands;
-  double rest = product.scale;
+  // In the order of sums that look nothing up: a part with one entry has one of those.
+  double rest = product.exact >= 0 ? product.scale : 1;
   const Stored* exact = nullptr;
   for (std::size_t o = 0; o < operands.size(); ++o) {
     if (o == lookup.factor) continue;
@@ -280,12 +284,14 @@ bool KernelRunner<Numbers>::add_looked_up(const ProductRun& product, const std::
       rest *= static_cast<double>(tensors_.numbers(operands[o].tensor)[place]);
     }
   }
-  if constexpr (kIsExact) {
-    if (exact != nullptr) return rest == 0 || add_exact_product(to, *exact, rest);
-    return add_product_of(rest, to);
-  } else {
+  if (exact == nullptr) rest *= product.scale;
+  if constexpr (!kIsExact) {
     to += static_cast<Stored>(rest);
     return true;
+  } else if (exact != nullptr) {
+    return rest == 0 || add_exact_product(to, *exact, rest);
+  } else {
+    return operands.size() == 1 ? add_scaled(to, kOne, rest) : add_product_of(rest, to);
   }
 }
 

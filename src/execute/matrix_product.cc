@@ -52,14 +52,19 @@ void add_by_loops(const MatrixProduct& n, const Matrix<const Real*>& a,
   }
 }
 
-bool is_short(const MatrixProduct& n) {
-  return std::max({n.rows, n.columns, n.terms}) <= std::numeric_limits<int>::max();
+/// Whether a library takes all numbers that it is told.
+template <class A, class B>
+bool is_short(const MatrixProduct& n, const Matrix<A>& a, const Matrix<A>& b, const Matrix<B>& c) {
+  return std::max({n.rows, n.columns, n.terms, a.row, a.column, b.row, b.column, c.row,
+                   c.column}) <= std::numeric_limits<int>::max();
 }
 
 template <class Real, class Function>
 void add(Function function, const MatrixProduct& n, const Matrix<const Real*>& a,
          const Matrix<const Real*>& b, const Matrix<Real*>& result) {
-  if (function == nullptr || !is_short(n)) return add_by_loops(n, a, b, result);
+  // Libraries read nothing where the scale is zero: what is no number would be lost.
+  const bool can = function != nullptr && n.scale != 0 && is_short(n, a, b, result);
+  if (!can) return add_by_loops(n, a, b, result);
   const Layout to = layout_of(n.rows, n.columns, result.row, result.column);
   if (to.turned == kTurned) {  // the transposed result is b's times a's
     MatrixProduct turned = n;

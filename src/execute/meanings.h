@@ -121,6 +121,11 @@ struct FunctionPlace {
 
 inline constexpr std::size_t kMostFunctionOperands = 8;
 
+/// Throws InputError where a function has fewer operands or positions than its meaning speaks of,
+/// more than there can be, or is a derivative that has no meaning.
+void require_arguments(const Meanings& meanings, const MeantFunction& f, std::size_t operands,
+                       std::size_t positions);
+
 /// Entries of a function that follow each other, on numbers of a floating format.
 template <class Real>
 struct FunctionRow {

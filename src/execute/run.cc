@@ -36,8 +36,15 @@ using namespace ranks;    // NOLINT(google-build-using-namespace): likewise
 
 void check_work(const OperationList& list, const RunLimits& limits) {
   double products = 0;
+  std::size_t inside = 0;
   for (const Operation& op : list.operations) {
-    if (op.code != nullptr) products += op.code->products;
+    if (op.code == nullptr) continue;
+    products += op.code->products;
+    inside = std::max(inside, op.code->scratch);
+  }
+  if (inside > at(limits.elements)) {
+    refuse_size("numbers inside a kernel", static_cast<double>(inside),
+                static_cast<double>(limits.elements));
   }
   if (products > limits.products) {
     refuse_size("products in one step", products, limits.products);

@@ -35,7 +35,8 @@ struct StepLoss {
   double ranks = 0;
   double one_device = 0;
   bool equal = true;  // all that is compared after this step
-  /// What the step took on the rank that took longest; of ranks in one process, on all of them.
+  /// What the step took on the rank that took longest; of ranks in one process, on all of them;
+  /// over MPI, on the first.
   double seconds = 0;
 };
 

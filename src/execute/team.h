@@ -46,7 +46,8 @@ class Team {
   virtual std::optional<std::string> run_step(int step) = 0;
   /// Whether this process knows what the ranks hold, and judges it.
   virtual bool judges() const { return true; }
-  /// What the last step took on the rank that took longest; of ranks in one process, on all.
+  /// What the last step took on the rank that took longest; of ranks in one process, on all; over
+  /// MPI, on the first.
   virtual double seconds() const = 0;
   /// By rank, what the first step sent.
   virtual std::vector<Ledger> first_sent() const = 0;

@@ -8,6 +8,7 @@
 #include "ranks/limits.h"
 #include "ranks/numbers.h"
 #include "units/at.h"
+#include "units/checked.h"
 #include "units/error.h"
 
 namespace placet::ranks {
@@ -67,7 +68,10 @@ class Compiler {
     out_.extents = extents_;
     for (std::size_t t = 0; t < kernel_.tensors.size(); ++t) {
       out_.sizes.push_back(entries_of(kernel_.tensors[t].dims));
-      if (t >= at(out_.arguments)) out_.scratch += out_.sizes.back();
+      if (t < at(out_.arguments)) continue;
+      out_.scratch = static_cast<std::size_t>(
+          checked_add(static_cast<std::int64_t>(out_.scratch),
+                      static_cast<std::int64_t>(out_.sizes.back()), "entries of a kernel"));
     }
     for (const Statement& s : kernel_.statements) {
       out_.statements.push_back(s.is_linear() ? linear(s) : function(s));
@@ -77,9 +81,9 @@ class Compiler {
 
  private:
   std::size_t entries_of(const std::vector<int>& dims) const {
-    std::size_t entries = 1;
-    for (int d : dims) entries *= static_cast<std::size_t>(extents_[at(d)]);
-    return entries;
+    std::int64_t entries = 1;
+    for (int d : dims) entries = checked_multiply(entries, extents_[at(d)], "entries of a tensor");
+    return static_cast<std::size_t>(entries);
   }
 
   double size_of(const std::vector<int>& dims) const {
@@ -98,8 +102,9 @@ class Compiler {
       const auto found = std::ranges::find(loop, own[i]);
       if (found != loop.end())
         loops[static_cast<std::size_t>(found - loop.begin())].stride = stride;
-      stride *= extents_[at(own[i])];
+      stride = checked_multiply(stride, extents_[at(own[i])], "entries of a tensor");
     }
+    entries_of(loop);  // there are not too many
     Places result(std::move(loops));
     if (tables_ == Tables::none) return result;
     if (double entries = size_of(loop); entries > kMostPlaces) {
@@ -119,8 +124,9 @@ class Compiler {
                        .places = places(s.result.dims, s.result.dims)};
     for (const Product& p : s.products) {
       code.products.push_back(product(s, p));
-      out_.products +=
-          static_cast<double>(code.entries * code.products.back().terms * p.operands.size());
+      out_.products += static_cast<double>(code.entries) *
+                       static_cast<double>(code.products.back().terms) *
+                       static_cast<double>(p.operands.size());
     }
     return code;
   }
@@ -230,10 +236,11 @@ class Compiler {
   }
 
   void count(const FunctionCode& f, const std::vector<int>& index) {
-    const double entries = static_cast<double>(f.outer * f.inner * entries_of(index));
+    const double combined = static_cast<double>(f.outer) * static_cast<double>(f.inner);
+    const double entries = combined * static_cast<double>(entries_of(index));
     double read = 1;
     for (const OperandCode& o : f.operands) read += static_cast<double>(o.along.size());
-    out_.products += entries * 2 + static_cast<double>(f.outer * f.inner) * read * 2;
+    out_.products += entries * 2 + combined * read * 2;
     if (f.kind == FunctionKind::ratio || f.kind == FunctionKind::inv) out_.inversions += entries;
     if (f.kind == FunctionKind::exp_shift) out_.inversions += entries;
     // A chain of as many steps as numbers are read, each of which may collide.

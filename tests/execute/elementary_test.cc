@@ -44,6 +44,8 @@ TEST(ElementaryTest, SingleNumbersAreTheLibrarysWithinAFewUnits) {
     const double t = std::tanh(static_cast<double>(y));
     EXPECT_NEAR(static_cast<double>(tanh_of(y)), t, std::fabs(t) * 4 * 1.2e-7) << y;
   }
+  EXPECT_NEAR(static_cast<double>(exp_of(88.5F)) / std::exp(88.5), 1, 4 * 1.2e-7);
+  EXPECT_NEAR(exp_of(709.5) / std::exp(709.5), 1, 1e-14);
   EXPECT_EQ(exp_of(0.0F), 1.0F);
   EXPECT_EQ(exp_of(-100.0F), 0.0F);
   EXPECT_TRUE(std::isinf(exp_of(100.0F)));

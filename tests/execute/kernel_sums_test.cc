@@ -1,6 +1,7 @@
 // Sums of products as kernels run them, beside plain loops over all dims.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <random>
@@ -12,6 +13,7 @@
 #include "program/kernel_text.h"
 #include "ranks/kernel_code.h"
 #include "units/at.h"
+#include "units/error.h"
 
 namespace placet::execute {
 namespace {
@@ -223,6 +225,73 @@ TEST(KernelSumsTest, ExactNumbersAreThoseOfPlainLoops) {
 TEST(KernelSumsTest, ALongExactSum) {
   expect_as_plainly<CanonicalNumbers>(
       {"kernel k(x[s i], w[i]) -> (y[s]) {\n y[s] = x[s i] * w[i]\n}", {2, 9001}});
+}
+
+/// Runs a kernel whose functions are not those of the sums above.
+void run_anyhow(const Case& one) {
+  const Kernel kernel = kernel_from(one.text);
+  FunctionTable functions{Meanings{}};
+  functions.add(kernel);
+  const KernelCode code = ranks::compile(kernel, one.extents, ranks::Tables::none);
+  std::vector<std::vector<float>> memory;
+  std::vector<float*> places;
+  for (int t = 0; t < code.arguments; ++t) memory.emplace_back(code.sizes[placet::at(t)], 1.0F);
+  for (std::vector<float>& numbers : memory) places.push_back(numbers.data());
+  std::vector<Level> levels(code.sizes.size(), 0);
+  KernelRunner<PlainNumbers<float>>(functions).run(code, places.data(), levels, {});
+}
+
+TEST(KernelPlanTest, OperandsThatNoMeaningSpeaksOfAreRefused) {
+  for (const char* line :
+       {"y[s] = normal(x[s])", "y[s] = exp_shift(x[s])", "y[s] = act()", "y[s] = moment0(x[s])",
+        "y[s] = exp_dot'0(x[s], x[s])", "y[s] = limited'0(x[s])", "y[s] = act'1(x[s])",
+        "y[s] = power'3(x[s])",
+        "y[s] = limited(x[s], x[s], x[s], x[s], x[s], x[s], x[s], x[s], x[s])"}) {
+    const std::string text = "kernel k(x[s]) -> (y[s]) {\n " + std::string(line) + "\n}";
+    EXPECT_THROW(run_anyhow({text, {3}}), InputError) << line;
+  }
+}
+
+// Extents whose product is zero in 64 bits, or too many numbers to be kept on the way.
+TEST(KernelPlanTest, TensorsWithoutEndAreRefused) {
+  const std::int64_t many = std::int64_t{1} << 16U;
+  EXPECT_THROW(ranks::compile(kernel_from("kernel k(a[i], b[j], c[k], d[l]) -> (y[]) {\n"
+                                          " t[i j k l] = a[i] * b[j] * c[k] * d[l]\n"
+                                          " y[] = t[i j k l]\n}"),
+                              {many, many, many, many}, ranks::Tables::none),
+               InputError);
+}
+
+// The two that go together through the fewest entries would still be too many: no room for them.
+TEST(KernelSumsTest, ARingOfThreeFactorsNeedsNoRoom) {
+  expect_as_plainly<PlainNumbers<double>>(
+      {"kernel k(a[i j], b[j k], c[k i]) -> (r[]) {\n r[] = a[i j] * b[j k] * c[k i]\n}",
+       {9, 8, 7}});
+}
+
+// A part of a vocabulary with one word sums where others look up: with the same bits.
+TEST(KernelSumsTest, LookingUpHasTheBitsOfSumming) {
+  const std::string text =
+      "kernel k(ids[s], a[s], w[v]) -> (y[s]) {\n h[s v] = onehot(ids[s]; at v)\n"
+      " y[s] = 1/3 * h[s v] * a[s] * w[v]\n}";
+  const Kernel kernel = kernel_from(text);
+  FunctionTable functions{Meanings{}};
+  functions.add(kernel);
+  KernelRunner<CanonicalNumbers> runner(functions);
+  std::vector<Number> made;
+  for (const std::int64_t words : {std::int64_t{1}, std::int64_t{2}}) {
+    const KernelCode code = ranks::compile(kernel, {1, words}, ranks::Tables::none);
+    const Number odd = stored(1 + 0x1p-23, static_cast<const Number*>(nullptr));
+    std::vector<Number> ids(1);
+    std::vector<Number> a(1, odd);
+    std::vector<Number> w(placet::at(words), odd);
+    std::vector<Number> y(1);
+    std::array<Number*, 4> places = {ids.data(), a.data(), w.data(), y.data()};
+    std::vector<Level> levels(code.sizes.size(), 0);
+    ASSERT_TRUE(runner.run(code, places.data(), levels, {}));
+    made.push_back(y[0]);
+  }
+  EXPECT_EQ(made[0], made[1]);
 }
 
 // What was there is kept, or not read: be it no number.
