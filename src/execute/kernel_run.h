@@ -50,6 +50,7 @@ class KernelRunner {
   KernelRunner(const KernelRunner&) = delete;
   KernelRunner& operator=(const KernelRunner&) = delete;
 
+  /// The code is known again by where it stands: it must stay there for as long as the runner does.
   /// Reads the inputs and writes the outputs; `tensors` points to them in the kernel's order, which
   /// do not overlap. `levels` by tensor: of inputs given, of outputs made. False: a number is out
   /// of range, the outputs are worthless.

@@ -277,7 +277,6 @@ TEST(KernelSumsTest, LookingUpHasTheBitsOfSumming) {
   const Kernel kernel = kernel_from(text);
   FunctionTable functions{Meanings{}};
   functions.add(kernel);
-  KernelRunner<CanonicalNumbers> runner(functions);
   std::vector<Number> made;
   for (const std::int64_t words : {std::int64_t{1}, std::int64_t{2}}) {
     const KernelCode code = ranks::compile(kernel, {1, words}, ranks::Tables::none);
@@ -288,6 +287,7 @@ TEST(KernelSumsTest, LookingUpHasTheBitsOfSumming) {
     std::vector<Number> y(1);
     std::array<Number*, 4> places = {ids.data(), a.data(), w.data(), y.data()};
     std::vector<Level> levels(code.sizes.size(), 0);
+    KernelRunner<CanonicalNumbers> runner(functions);
     ASSERT_TRUE(runner.run(code, places.data(), levels, {}));
     made.push_back(y[0]);
   }
