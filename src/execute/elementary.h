@@ -32,18 +32,36 @@ constexpr std::array<double, 18> inverse_factorials() {
 }
 inline constexpr std::array<double, 18> kInverseFactorials = inverse_factorials();
 
-/// x = n ln 2 + rest, |rest| at most ln 2 / 2 and a little; |x| below 2^20.
+/// x = n ln 2 + rest, |rest| at most ln 2 / 2 and a little; |x| below 2^10.
+template <class Real>
 struct Halved {
-  double rest = 0;
-  double half_power = 1;  // 2^(n - 1); n from -1021 to 1024
+  Real rest = 0;
+  Real half_power = 1;  // 2^(n - 1), a normal number
 };
-inline Halved halved(double x) {
+inline Halved<double> halved(double x) {
   // Added, it leaves a whole number in the last bits; taken off again, that number.
   constexpr double kWhole = 0x1.8p52;
   const double shifted = x * kLog2E + kWhole;
   const double n = shifted - kWhole;
   const auto bits = std::bit_cast<std::uint64_t>(shifted) + 1022;
   return {(x - n * kLn2High) - n * kLn2Low, std::bit_cast<double>(bits << 52U)};
+}
+inline Halved<float> halved(float x) {
+  constexpr float kWhole = 0x1.8p23F;
+  constexpr float kHigh = 0x1.63p-1F;  // ln 2 as a number of 9 bits, and the rest
+  constexpr float kLow = -2.12194440e-4F;
+  const float shifted = x * static_cast<float>(kLog2E) + kWhole;
+  const float n = shifted - kWhole;
+  const auto bits = std::bit_cast<std::uint32_t>(shifted) + 126;
+  return {(x - n * kHigh) - n * kLow, std::bit_cast<float>(bits << 23U)};
+}
+
+/// Terms `first` to `last` of exp(x), divided by x^first.
+template <class Real>
+Real series(Real x, std::size_t first, std::size_t last) {
+  Real sum = static_cast<Real>(kInverseFactorials[last]);
+  for (std::size_t i = last; i-- > first;) sum = static_cast<Real>(kInverseFactorials[i]) + x * sum;
+  return sum;
 }
 
 }  // namespace elementary
@@ -54,10 +72,8 @@ inline double exp_of(double x) {
   constexpr double kLeast = -707.5;
   constexpr double kMost = 709.78;
   const double near = x < kLeast ? kLeast : x > kMost ? kMost : x;
-  const elementary::Halved h = elementary::halved(near);
-  double sum = elementary::kInverseFactorials[13];
-  for (std::size_t i = 13; i-- > 0;) sum = elementary::kInverseFactorials[i] + h.rest * sum;
-  const double value = sum * h.half_power * 2;
+  const elementary::Halved<double> h = elementary::halved(near);
+  const double value = elementary::series(h.rest, 0, 13) * h.half_power * 2;
   const double above = x > kMost ? std::numeric_limits<double>::infinity() : value;
   const double below = x < kLeast ? 0 : above;
   return x == x ? below : x;
@@ -66,11 +82,9 @@ inline double exp_of(double x) {
 /// e / (e + 2) with e = exp(2 |x|) - 1, whose sum has no cancellation.
 inline double tanh_of(double x) {
   const double size = x < 0 ? -x : x;
-  const elementary::Halved h = elementary::halved(size > 22 ? 44 : 2 * size);
-  double sum = elementary::kInverseFactorials[14];
-  for (std::size_t i = 14; i-- > 1;) sum = elementary::kInverseFactorials[i] + h.rest * sum;
+  const elementary::Halved<double> h = elementary::halved(size > 22 ? 44 : 2 * size);
   const double power = h.half_power * 2;
-  const double e = power * (h.rest * sum) + (power - 1);
+  const double e = power * (h.rest * elementary::series(h.rest, 1, 14)) + (power - 1);
   const double value = e / (e + 2);
   const double signed_value = x < 0 ? -value : value;
   return x == x ? signed_value : x;
@@ -88,42 +102,21 @@ double whole_power_of(double base, long n);
 // The same in binary32, for numbers of that format; exp is zero below exp(-86.6).
 
 inline float exp_of(float x) {
-  constexpr float kWhole = 0x1.8p23F;
-  constexpr float kLn2High = 0.693359375F;
-  constexpr float kLn2Low = -2.12194440e-4F;
   constexpr float kLeast = -86.6F;
   constexpr float kMost = 88.72F;
   const float near = x < kLeast ? kLeast : x > kMost ? kMost : x;
-  const float shifted = near * static_cast<float>(elementary::kLog2E) + kWhole;
-  const float n = shifted - kWhole;
-  const float rest = (near - n * kLn2High) - n * kLn2Low;
-  float sum = static_cast<float>(elementary::kInverseFactorials[7]);
-  for (std::size_t i = 7; i-- > 0;) {
-    sum = static_cast<float>(elementary::kInverseFactorials[i]) + rest * sum;
-  }
-  const auto bits = std::bit_cast<std::uint32_t>(shifted) + 126;
-  const float value = sum * std::bit_cast<float>(bits << 23U) * 2;
+  const elementary::Halved<float> h = elementary::halved(near);
+  const float value = elementary::series(h.rest, 0, 7) * h.half_power * 2;
   const float above = x > kMost ? std::numeric_limits<float>::infinity() : value;
   const float below = x < kLeast ? 0 : above;
   return x == x ? below : x;
 }
 
 inline float tanh_of(float x) {
-  constexpr float kWhole = 0x1.8p23F;
-  constexpr float kLn2High = 0.693359375F;
-  constexpr float kLn2Low = -2.12194440e-4F;
   const float size = x < 0 ? -x : x;
-  const float twice = size > 10 ? 20 : 2 * size;
-  const float shifted = twice * static_cast<float>(elementary::kLog2E) + kWhole;
-  const float n = shifted - kWhole;
-  const float rest = (twice - n * kLn2High) - n * kLn2Low;
-  float sum = static_cast<float>(elementary::kInverseFactorials[8]);
-  for (std::size_t i = 8; i-- > 1;) {
-    sum = static_cast<float>(elementary::kInverseFactorials[i]) + rest * sum;
-  }
-  const auto bits = std::bit_cast<std::uint32_t>(shifted) + 127;
-  const auto power = std::bit_cast<float>(bits << 23U);
-  const float e = power * (rest * sum) + (power - 1);
+  const elementary::Halved<float> h = elementary::halved(size > 10 ? 20 : 2 * size);
+  const float power = h.half_power * 2;
+  const float e = power * (h.rest * elementary::series(h.rest, 1, 8)) + (power - 1);
   const float value = e / (e + 2);
   const float signed_value = x < 0 ? -value : value;
   return x == x ? signed_value : x;
