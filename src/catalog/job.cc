@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 
 #include "catalog/cluster_catalog.h"
 #include "catalog/defaults.h"
@@ -31,32 +32,59 @@ void fail_missing(const JobRequest& request, const char* word, std::string allow
 
 namespace {
 
-// "8" or "8,GLOB,GLOB".
-Model with_adapters(Model model, const std::string& said, const std::string& where) {
-  std::int64_t rank = 0;
+constexpr const char* kAdapters =
+    "RANK or RANK,GLOB,... such as 16 or 16,q_proj,v_proj; 16,all-linear; 16,dropout=0.05";
+
+// One of what stands behind the rank: "all-linear", "dropout=0.05" or a pattern.
+void read_adapter_word(const std::string& word, Adapters& adapters, const InputFault& fault) {
+  constexpr std::string_view kDropout = "dropout=";
+  if (word.empty()) {
+    throw InputError({.where = fault.where,
+                      .value = fault.value,
+                      .problem = "has nothing after a comma",
+                      .allowed = kAdapters});
+  }
+  if (word == "all-linear") {
+    adapters.all_linear = true;
+  } else if (word.starts_with(kDropout)) {
+    char* end = nullptr;
+    const double share = std::strtod(word.c_str() + kDropout.size(), &end);
+    if (*end != 0 || word.size() == kDropout.size() || !(share >= 0 && share < 1)) {
+      throw InputError({.where = fault.where,
+                        .value = word,
+                        .problem = "is no share of entries",
+                        .allowed = "dropout=0 to below 1, such as dropout=0.05"});
+    }
+    adapters.drops = share > 0;
+  } else {
+    adapters.patterns.push_back(word);
+  }
+}
+
+// "8" or "8,GLOB,GLOB", "8,all-linear,dropout=0.1".
+Adapters adapters_of(const std::string& said, const std::string& where) {
+  Adapters adapters;
   const std::string text = said.starts_with("r=") ? said.substr(2) : said;  // as PEFT spells it
   const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, rank);
-  if (error != std::errc() || rank < 1 || (at != end && *at != ',')) {
-    throw InputError({.where = where,
-                      .value = text,
-                      .problem = "has no valid rank",
-                      .allowed = "RANK or RANK,GLOB,... such as 16 or 16,q_proj,v_proj"});
+  const auto [at, error] = std::from_chars(text.data(), end, adapters.rank);
+  if (error != std::errc() || adapters.rank < 1 || (at != end && *at != ',')) {
+    throw InputError(
+        {.where = where, .value = text, .problem = "has no valid rank", .allowed = kAdapters});
   }
-  std::vector<std::string> patterns;
   auto begin = static_cast<std::size_t>(at - text.data());
   while (begin < text.size()) {
     const std::size_t comma = std::min(text.find(',', begin + 1), text.size());
-    patterns.push_back(text.substr(begin + 1, comma - begin - 1));
-    if (patterns.back().empty()) {
-      throw InputError({.where = where,
-                        .value = text,
-                        .problem = "has nothing after a comma",
-                        .allowed = "RANK or RANK,GLOB,... such as 16 or 16,q_proj,v_proj"});
-    }
+    read_adapter_word(text.substr(begin + 1, comma - begin - 1), adapters,
+                      {.where = where, .value = text});
     begin = comma;
   }
-  return with_lora(std::move(model), rank, patterns);
+  if (adapters.all_linear && !adapters.patterns.empty()) {
+    throw InputError({.where = where,
+                      .value = text,
+                      .problem = "names all linear operators and some",
+                      .allowed = "all-linear, or patterns"});
+  }
+  return adapters;
 }
 
 // The loss whose weighting the reference states; others change no byte and are refused until the
@@ -281,7 +309,7 @@ Model load_meant_model(const Catalog& catalog, const JobRequest& request) {
   }
   Model model = load_model(catalog, *request.model, request.ignore_keys);
   if (request.lora) {
-    model = with_adapters(std::move(model), *request.lora, "--lora");
+    model = with_lora(std::move(model), adapters_of(*request.lora, "--lora"));
   }
   if (!request.freeze.empty()) model = with_frozen(std::move(model), request.freeze);
   return model;

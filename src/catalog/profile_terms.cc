@@ -156,10 +156,13 @@ When read_when(const Reader& reader) {
                 "accumulates",
                 "recomputes",
                 "compute",
+                "parameters",
                 "clips",
                 "scales_loss",
                 "has_experts",
                 "shares_embedding",
+                "trains_output",
+                "has_adapters",
                 "offsets_choice",
                 "balance_loss",
                 "drops_tokens",
@@ -189,6 +192,7 @@ When read_when(const Reader& reader) {
   when.recomputes_some = read_flag(reader, "recomputes_some");
   when.recomputes_every = read_flag(reader, "recomputes_every");
   if (const auto compute = reader.find("compute")) when.compute = read_dtype(*compute);
+  if (const auto rest = reader.find("parameters")) when.parameters = read_dtype(*rest);
   when.clips = read_flag(reader, "clips");
   when.drops_tokens = read_flag(reader, "drops_tokens");
   if (const auto scopes = reader.find("balance_loss")) read_scopes(*scopes, when);
@@ -196,6 +200,8 @@ When read_when(const Reader& reader) {
   when.scales_loss = read_flag(reader, "scales_loss");
   when.has_experts = read_flag(reader, "has_experts");
   when.shares_embedding = read_flag(reader, "shares_embedding");
+  when.trains_output = read_flag(reader, "trains_output");
+  when.has_adapters = read_flag(reader, "has_adapters");
   when.offsets_choice = read_flag(reader, "offsets_choice");
   read_placement(reader, when);
   if (const auto compares = reader.find("compares")) when.compares = read_comparison(*compares);

@@ -34,7 +34,7 @@ std::string text_at(const Reader& object, const char* key) {
   return value->is_text() ? value->text() : value->print();
 }
 
-const std::array<std::string, 5> kKinds = {"text", "whole", "flag", "file", "stages"};
+const std::array<std::string, 6> kKinds = {"text", "whole", "flag", "file", "names", "stages"};
 
 // "word" alone, or an object that says more.
 KeyMeaning read_word_key(const Reader& value) {

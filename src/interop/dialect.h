@@ -29,6 +29,7 @@ enum class ValueKind {
   whole,
   flag,
   file,   // a further source
+  names,  // a list of plain names: "a,b"
   stages  // blocks of pipeline stages (stage_text.h): "3,2,1"; WORD-count is how many there are
 };
 

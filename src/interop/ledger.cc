@@ -47,7 +47,8 @@ std::optional<std::string> counterpart_of_each(KeyMeaning meaning, const std::st
 
 // What a value says; none: it has no counterpart.
 std::optional<std::string> counterpart(const KeyMeaning& meaning, const std::string& value) {
-  if (meaning.kind == ValueKind::stages && value.empty()) return std::nullopt;
+  const bool is_list = meaning.kind == ValueKind::stages || meaning.kind == ValueKind::names;
+  if (is_list && value.empty()) return std::nullopt;
   if (meaning.values.empty()) return value;
   if (meaning.each) return counterpart_of_each(meaning, value);
   auto found = meaning.values.find(value);

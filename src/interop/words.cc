@@ -135,11 +135,27 @@ std::string plain_whole(const std::string& value) {
   return std::to_string(static_cast<long long>(number));
 }
 
+// "[a, b]" and "a b" as "a,b"; empty where one of them is no plain name, but a pattern.
+std::string plain_names(const std::string& value) {
+  constexpr const char* kBetween = ", []\"'";
+  std::string names;
+  for (std::size_t at = 0; at < value.size();) {
+    const std::size_t begin = std::min(value.find_first_not_of(kBetween, at), value.size());
+    at = std::min(value.find_first_of(kBetween, begin), value.size());
+    if (begin == at) continue;
+    const std::string name = value.substr(begin, at - begin);
+    if (name.find_first_of("()|\\^$+*?{}") != std::string::npos) return {};
+    names += (names.empty() ? "" : ",") + name;
+  }
+  return names;
+}
+
 }  // namespace
 
 std::string plain_spelling(const std::string& value, ValueKind kind) {
   if (kind == ValueKind::flag) return plain_flag(value);
   if (kind == ValueKind::whole) return plain_whole(value);
+  if (kind == ValueKind::names) return plain_names(value);
   if (kind == ValueKind::stages) return blocks_of_stages(value).value_or("");
   return value;
 }

@@ -11,8 +11,13 @@
 namespace placet {
 namespace {
 
+/// A whole name, the end of a module's name, or one part of it.
 bool matches_a_part(std::string_view pattern, std::string_view name) {
   if (matches_pattern(pattern, name)) return true;
+  const std::string_view module = name.substr(0, std::min(name.rfind('.'), name.size()));
+  if (module.ends_with(pattern) && module.substr(0, module.size() - pattern.size()).ends_with('.')) {
+    return true;
+  }
   while (!name.empty()) {
     const std::size_t dot = name.find('.');
     if (matches_pattern(pattern, name.substr(0, dot))) return true;
@@ -128,9 +133,28 @@ int add_adapter(UnitKind& kind, const Parameter& base, const Sides& sides, Param
   return static_cast<int>(kind.parameters.size()) - 1;
 }
 
-/// The operators that replace `op`: itself with new outputs, A, B, and a sum per output, which
-/// makes the values that `op` made before.
-std::vector<Operator> adapt(UnitKind& kind, Operator op, std::int64_t rank) {
+/// What an adapter takes: the operator's input, or that with some entries set to zero, by a mask of
+/// the adapter's own.
+Operator dropout_before(UnitKind& kind, const Operator& op) {
+  const int input = op.inputs.front();
+  const Value value = kind.values.at(static_cast<std::size_t>(input));
+  const std::string name = op.name + ".lora_dropout";
+  const int output = add_value(kind, name, value.dims, value.region);
+  const int mask = add_value(kind, name + ".dropout_mask", value.dims, value.region);
+  kind.values.back().type = ValueType::mask;
+  return {.kind = OpKind::dropout,
+          .name = name,
+          .region = value.region,
+          .module = op.module,
+          .inputs = {input},
+          .outputs = {output},
+          .internals = {mask}};
+}
+
+/// The operators that replace `op`: itself with new outputs, dropout where there is any, A, B, and
+/// a sum per output, which makes the values that `op` made before.
+std::vector<Operator> adapt(UnitKind& kind, Operator op, const Adapters& adapters) {
+  const std::int64_t rank = adapters.rank;
   const Parameter base = kind.parameters.at(static_cast<std::size_t>(op.parameters.front()));
   const Sides sides = sides_of(kind, op, base);
   if (rank >= std::min(sides.in.size, sides.out.size)) {
@@ -172,7 +196,13 @@ std::vector<Operator> adapt(UnitKind& kind, Operator op, std::int64_t rank) {
                     .outputs = {output}});
     output = plain;
   }
-  std::vector<Operator> result{std::move(op), std::move(first), std::move(second)};
+  std::vector<Operator> result{op};
+  if (adapters.drops) {
+    result.push_back(dropout_before(kind, op));
+    first.inputs = {result.back().outputs.front()};
+  }
+  result.push_back(std::move(first));
+  result.push_back(std::move(second));
   std::ranges::move(sums, std::back_inserter(result));
   return result;
 }
@@ -184,12 +214,16 @@ bool takes_adapter(const UnitKind& kind, const Operator& op) {
 }
 
 /// Freezes a kind and adapts its operators that match; whether there was one.
-bool adapt_kind(UnitKind& kind, std::int64_t rank, Patterns& matcher) {
+bool adapt_kind(UnitKind& kind, const Adapters& adapters, Patterns& matcher) {
   for (Parameter& p : kind.parameters) p.trainable = false;
   std::vector<Operator> operators;
   for (const Operator& op : kind.operators) {
-    if (takes_adapter(kind, op) && matcher.matches(kind, op.parameters.front())) {
-      std::ranges::move(adapt(kind, op, rank), std::back_inserter(operators));
+    const bool chosen =
+        adapters.all_linear
+            ? op.kind == OpKind::linear && kind.role != UnitRole::head && takes_adapter(kind, op)
+            : takes_adapter(kind, op) && matcher.matches(kind, op.parameters.front());
+    if (chosen) {
+      std::ranges::move(adapt(kind, op, adapters), std::back_inserter(operators));
     } else {
       operators.push_back(op);
     }
@@ -254,18 +288,18 @@ Model with_frozen(Model model, std::span<const std::string> patterns) {
   return model;
 }
 
-Model with_lora(Model model, std::int64_t rank, std::span<const std::string> patterns) {
-  if (rank < 1) {
+Model with_lora(Model model, const Adapters& adapters) {
+  if (adapters.rank < 1) {
     throw InputError({.where = "lora",
-                      .value = std::to_string(rank),
+                      .value = std::to_string(adapters.rank),
                       .problem = "is not a rank",
                       .allowed = "a whole number from 1"});
   }
   const std::vector<std::string> usual{"attention.q", "attention.v", "attention.qkv"};
-  const bool by_default = patterns.empty();
-  Patterns matcher(by_default ? std::span<const std::string>(usual) : patterns, "lora");
+  const bool by_default = adapters.patterns.empty();
+  Patterns matcher(by_default ? usual : adapters.patterns, "lora");
   bool any = false;
-  for (UnitKind& kind : model.kinds) any = adapt_kind(kind, rank, matcher) || any;
+  for (UnitKind& kind : model.kinds) any = adapt_kind(kind, adapters, matcher) || any;
   if (!by_default) matcher.finish();
   if (!any) {
     throw InputError({.where = "lora",

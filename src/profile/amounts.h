@@ -106,10 +106,13 @@ struct When {
   std::optional<bool> recomputes_some;   // units or parts of them are
   std::optional<bool> recomputes_every;  // of every n blocks one is
   std::optional<Dtype> compute;          // the job computes in this format
+  std::optional<Dtype> parameters;       // parameters rest in this format
   std::optional<bool> clips;             // gradients are clipped by their global norm
   std::optional<bool> scales_loss;       // the loss is scaled dynamically
   std::optional<bool> has_experts;       // the model has routed experts
   std::optional<bool> shares_embedding;  // embedding and output matrix are one tensor
+  std::optional<bool> trains_output;     // the output matrix is trained
+  std::optional<bool> has_adapters;      // low-rank adapters are trained
   std::optional<bool> offsets_choice;    // experts are chosen by offset scores (router correction)
   std::optional<bool> drops_tokens;      // experts take no more tokens than they have slots
   std::vector<BalanceScope> balance;     // routers' balance loss is taken over one of these

@@ -46,11 +46,22 @@ class UnitFormats {
 
   bool gives_wide(const Operator& op) const {
     if (is_cast(job_.profile, op)) return false;
+    if (op.kind == OpKind::dropout && feeds_wide_adapter(op)) return true;
     if (op.kind == OpKind::bias) return is_wide(op.inputs.front());  // of a product, inside of it
     const auto wide_weight = [&](int p) { return is_wide_in_use(job_, kind_.parameters[at(p)]); };
     return is_layer_norm(kind_, op) ||
            std::ranges::any_of(op.inputs, [&](int v) { return is_wide(v); }) ||
            std::ranges::any_of(op.parameters, wide_weight);
+  }
+
+  /// Whether a low-rank adapter takes what the operator gives, which its module has cast before to
+  /// the format of the adapter.
+  bool feeds_wide_adapter(const Operator& op) const {
+    return std::ranges::any_of(kind_.operators, [&](const Operator& reader) {
+      if (reader.parameters.empty() || reader.inputs.front() != op.outputs.front()) return false;
+      const Parameter& weight = kind_.parameters[at(reader.parameters.front())];
+      return contains(weight.classes, TensorClass::adapters) && is_wide_in_use(job_, weight);
+    });
   }
 
   const Job& job_;

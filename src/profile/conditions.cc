@@ -63,6 +63,23 @@ bool shares_embedding(const Model& model) {
   });
 }
 
+bool trains_output(const Model& model) {
+  return std::ranges::any_of(model.kinds, [](const UnitKind& kind) {
+    return kind.role == UnitRole::head &&
+           std::ranges::any_of(kind.parameters, [](const Parameter& p) {
+             return p.trainable && contains(p.classes, TensorClass::head);
+           });
+  });
+}
+
+bool has_adapters(const Model& model) {
+  return std::ranges::any_of(model.kinds, [](const UnitKind& kind) {
+    return std::ranges::any_of(kind.parameters, [](const Parameter& p) {
+      return contains(p.classes, TensorClass::adapters);
+    });
+  });
+}
+
 std::int64_t expert_tensor_degree(const Placement& placement) {
   std::int64_t degree = 1;
   for (const AxisPlacement& axis : placement.axes) {
@@ -234,6 +251,7 @@ bool recomputation_holds(const When& when, const Job& job) {
 bool training_part_holds(const When& when, const Job& job) {
   if (when.accumulates && *when.accumulates != (micro_batches_per_step(job) > 1)) return false;
   if (when.compute && *when.compute != job.precision.compute) return false;
+  if (when.parameters && *when.parameters != job.precision.parameters) return false;
   if (!recomputation_holds(when, job)) return false;
   if (when.clips && *when.clips != job.clips_by_global_norm) return false;
   const bool listed =
@@ -250,6 +268,8 @@ bool training_part_holds(const When& when, const Job& job) {
 bool model_part_holds(const When& when, const Model& model) {
   if (when.has_experts && *when.has_experts != (model.figures.experts > 0)) return false;
   if (when.shares_embedding && *when.shares_embedding != shares_embedding(model)) return false;
+  if (when.trains_output && *when.trains_output != trains_output(model)) return false;
+  if (when.has_adapters && *when.has_adapters != has_adapters(model)) return false;
   return !when.offsets_choice || *when.offsets_choice == offsets_choice(model);
 }
 
@@ -463,10 +483,13 @@ When asked_first(const When& when) {
           .absent = when.absent,
           .states = when.states,
           .compute = when.compute,
+          .parameters = when.parameters,
           .clips = when.clips,
           .scales_loss = when.scales_loss,
           .has_experts = when.has_experts,
           .shares_embedding = when.shares_embedding,
+          .trains_output = when.trains_output,
+          .has_adapters = when.has_adapters,
           .offsets_choice = when.offsets_choice,
           .drops_tokens = when.drops_tokens,
           .balance = when.balance,

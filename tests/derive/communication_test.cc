@@ -247,9 +247,9 @@ TEST(Communication, ACutVocabularySumsInEmbeddingHeadAndLoss) {
 // rows of B: 2 adapters x 32 elements x 2 bytes. The frozen rest has no gradient, and the
 // embedding, frozen too, gets none back.
 TEST(Communication, AnAdaptersFirstMatrixIsPartialUnderACutOfRows) {
-  const Job job = written_job(with_lora(wide(1), 2, {}), "tp=2:tp", 8, 1);
+  const Job job = written_job(with_lora(wide(1), {.rank = 2}), "tp=2:tp", 8, 1);
   EXPECT_EQ(of_states(job), Lines{"reduce all_reduce bf16 tp 128x1 gradients"});
-  const Job split = written_job(with_lora(wide(1), 2, {}), "tp=2:tp+sp", 8, 1);
+  const Job split = written_job(with_lora(wide(1), {.rank = 2}), "tp=2:tp+sp", 8, 1);
   EXPECT_EQ(traffic(split, activations_of("embedding")),
             Lines{"forward reduce_scatter bf16 tp 256x1 embedding.output"});
 }
@@ -258,7 +258,8 @@ TEST(Communication, AnAdaptersFirstMatrixIsPartialUnderACutOfRows) {
 // either is whole: one reduction, as without an adapter. Before it nothing has a gradient.
 TEST(Communication, AnAdaptersSumIsReducedOnce) {
   const std::vector<std::string> pattern{"attention.o"};
-  const Job job = written_job(with_lora(wide(1), 2, pattern), "tp=2:tp", 8, 1);
+  const Job job =
+      written_job(with_lora(wide(1), {.rank = 2, .patterns = pattern}), "tp=2:tp", 8, 1);
   EXPECT_EQ(of_block(job), (Lines{"forward all_reduce bf16 tp 256x1 attention.o",
                                   "backward all_reduce bf16 tp 256x1 mlp.norm.output",
                                   "forward all_reduce bf16 tp 256x1 mlp.down"}));
@@ -308,7 +309,8 @@ TEST(Communication, BiasesBetweenTwoTensorAxesAreWhole) {
 // the two. Along y A's sum over hidden is P and goes on through B as it is, so that the gradient of
 // B is P: of q 8 rows x 2, of v 4 rows x 2, 24 elements of 2 bytes.
 TEST(Communication, BothMatricesOfAnAdapterArePartialAlongOneOfTwoTensorAxes) {
-  const Job job = written_job(with_lora(wide(1), 2, {}), "x=2:tp-2d-inner y=2:tp-2d-hidden", 8, 1);
+  const Job job =
+      written_job(with_lora(wide(1), {.rank = 2}), "x=2:tp-2d-inner y=2:tp-2d-hidden", 8, 1);
   EXPECT_EQ(of_states(job), (Lines{"reduce all_reduce bf16 x 64x1 gradients",
                                    "reduce all_reduce bf16 y 48x1 gradients"}));
 }

@@ -51,7 +51,8 @@ TEST(Frozen, UnitsWithoutABackwardAreGatheredOnce) {
 
 // The first trained block needs its weights for its own gradients; the embedding below it nothing.
 TEST(Frozen, AdaptersGatherAllButTheEmbeddingAgain) {
-  const Job job = written_job(with_gradients_needed(with_lora(wide(3), 2, {})), "dp=4:zero3", 8, 4);
+  const Job job =
+      written_job(with_gradients_needed(with_lora(wide(3), {.rank = 2})), "dp=4:zero3", 8, 4);
   EXPECT_EQ(units_of(job, Phase::backward, State::parameters),
             (std::vector<std::string>{"first trained block", "block", "head"}));
 }
@@ -134,7 +135,7 @@ std::vector<KernelWork> dequantised(const std::vector<KernelWork>& kernels) {
 
 Job quantised_job() {
   const std::vector<std::string> queries = {"q"};
-  Model model = with_gradients_needed(with_lora(wide(2), 4, queries));
+  Model model = with_gradients_needed(with_lora(wide(2), {.rank = 4, .patterns = queries}));
   const PrecisionChoice choice = read_precision(repository_data(), "qlora", Precision{}, "test");
   apply_formats(choice, model);
   Job job = written_job(std::move(model), "dp=1:ddp", 8, 1);

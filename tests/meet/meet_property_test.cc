@@ -17,7 +17,7 @@ namespace placet::testing {
 namespace {
 
 Model with_adapters(Model model) {
-  return with_gradients_needed(with_lora(std::move(model), 4, {}));
+  return with_gradients_needed(with_lora(std::move(model), {.rank = 4}));
 }
 
 /// All but the head, and what it shares.

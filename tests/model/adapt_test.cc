@@ -61,11 +61,12 @@ TEST(AdaptTest, PatternsThatMatchNothingAreInputErrors) {
         "freeze: 'gait' matches no tensor it could apply to; expected a checkpoint name or "
         "a part of one, with * and ?; did you mean 'gate'?");
   }
-  EXPECT_THROW(with_lora(model, 2, words({"n1"})), InputError);  // a norm is no linear operator
+  EXPECT_THROW(with_lora(model, {.rank = 2, .patterns = words({"n1"})}),
+               InputError);  // a norm is no linear operator
 }
 
 TEST(AdaptTest, AdaptersByHand) {
-  const Model model = with_lora(build_model(small_llama(2)), 2, {});
+  const Model model = with_lora(build_model(small_llama(2)), {.rank = 2});
   validate(model);
   const UnitKind& block = model.kinds[1];
   // q [8, 8]: A [2, 8], B [8, 2]; v [4, 8]: A [2, 8], B [4, 2].
@@ -78,7 +79,8 @@ TEST(AdaptTest, AdaptersByHand) {
 }
 
 TEST(AdaptTest, AdaptersStandInTheRegionOfTheirBase) {
-  const Model model = with_lora(build_model(small_llama(1)), 2, words({"q", "o"}));
+  const Model model =
+      with_lora(build_model(small_llama(1)), {.rank = 2, .patterns = words({"q", "o"})});
   const UnitKind& block = model.kinds[1];
   std::vector<std::string> lines;
   for (const Operator& op : block.operators) {
@@ -106,7 +108,7 @@ TEST(AdaptTest, AdaptersStandInTheRegionOfTheirBase) {
 }
 
 TEST(AdaptTest, FusedTensorsAndExpertsGetOnePairEach) {
-  const Model fused = with_lora(build_model(small_gpt()), 2, {});
+  const Model fused = with_lora(build_model(small_gpt()), {.rank = 2});
   validate(fused);
   EXPECT_EQ(count_parameters(fused).trainable, 2 * 8 + 24 * 2);
   // The rows of B are those of the fused tensor, query, key and value.
@@ -115,7 +117,8 @@ TEST(AdaptTest, FusedTensorsAndExpertsGetOnePairEach) {
   EXPECT_EQ(b.segments, parameter_named(fused_block, "b.{}.qkv.weight").segments);
   EXPECT_EQ(b.segments.size(), 3U);
 
-  const Model moe = with_lora(build_model(small_moe()), 2, words({"*experts.*up*"}));
+  const Model moe =
+      with_lora(build_model(small_moe()), {.rank = 2, .patterns = words({"*experts.*up*"})});
   validate(moe);
   EXPECT_EQ(
       parameter_named(moe.kinds[1], "b.{}.experts.{expert}.up.lora_A.weight").dims,
@@ -125,13 +128,14 @@ TEST(AdaptTest, FusedTensorsAndExpertsGetOnePairEach) {
 
 TEST(AdaptTest, RanksMustBeLow) {
   const Model model = build_model(small_llama(1));
-  EXPECT_THROW(with_lora(model, 0, {}), InputError);
-  EXPECT_THROW(with_lora(model, 4, {}), InputError);  // v has 4 rows
-  EXPECT_NO_THROW(with_lora(model, 3, {}));
+  EXPECT_THROW(with_lora(model, {.rank = 0}), InputError);
+  EXPECT_THROW(with_lora(model, {.rank = 4}), InputError);  // v has 4 rows
+  EXPECT_NO_THROW(with_lora(model, {.rank = 3}));
 }
 
 TEST(AdaptTest, FrozenBasesMayTakeAFormatOfTheirOwn) {
-  const Model model = with_frozen_format(with_lora(build_model(small_llama(1)), 2, {}), Dtype::nf4);
+  const Model model =
+      with_frozen_format(with_lora(build_model(small_llama(1)), {.rank = 2}), Dtype::nf4);
   const UnitKind& block = model.kinds[1];
   EXPECT_EQ(parameter_named(block, "b.{}.q.weight").dtype, Dtype::nf4);
   EXPECT_EQ(parameter_named(block, "b.{}.gate.weight").dtype, Dtype::nf4);

@@ -64,7 +64,7 @@ Model with_frozen_part(Model model, FrozenPart part, std::int64_t blocks) {
       freeze_all_of(model, UnitRole::block);
       break;
     case FrozenPart::all_but_adapters:
-      model = with_lora(std::move(model), 4, {});
+      model = with_lora(std::move(model), {.rank = 4});
       break;
   }
   if (part != FrozenPart::all_but_adapters) freeze_ties(model);

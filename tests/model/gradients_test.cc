@@ -80,7 +80,7 @@ TEST(GradientsTest, BackwardEndsWhereNothingIsTrained) {
 // Adapters on q and v of three blocks: in the first, neither the norm before them nor the keys have
 // a gradient; in the others, both.
 TEST(GradientsTest, OfTheFirstAdaptersOnly) {
-  const Model model = with_gradients_needed(with_lora(build_model(small_llama(3)), 2, {}));
+  const Model model = with_gradients_needed(with_lora(build_model(small_llama(3)), {.rank = 2}));
   EXPECT_EQ(kinds_of_units(model), (std::vector<std::string>{"embedding", "first trained block",
                                                              "block", "block", "head"}));
   const std::vector<std::string> none = values(model, 3, false);

@@ -59,8 +59,8 @@ TEST(ListingTest, FlopsPerToken) {
 // per block, 128 in all. They alone are trained; their gradients pass the head and both blocks.
 TEST(ListingTest, FrozenWeightsHaveNoGradients) {
   const std::vector<std::string> patterns = {"q", "o"};
-  const FlopsPerToken flops_10 =
-      flops_per_token(with_lora(build_model(small_llama(2)), 2, patterns), 10);
+  const FlopsPerToken flops_10 = flops_per_token(
+      with_lora(build_model(small_llama(2)), {.rank = 2, .patterns = patterns}), 10);
   EXPECT_EQ(flops_10.forward, flops(2 * (1128 + 128) + 640));
   EXPECT_EQ(flops_10.training, flops(4 * (1128 + 128) + 2 * 128 + 1920));
 }

@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ._guard_shards import Shards
+from ._guard_shards import Shards, gathered
 
 
 class GuardError(RuntimeError):
@@ -172,12 +172,6 @@ class Guard:
             raise fault
         warnings.warn(str(fault), stacklevel=4)
 
-    @staticmethod
-    def _gathered(mine: Tensor, group: Any) -> Tensor:
-        parts = [torch.empty_like(mine) for _ in range(dist.get_world_size(group))]
-        dist.all_gather(parts, mine, group=group)
-        return torch.stack(parts)
-
     def _before(self, *unused: Any) -> None:
         if not self._due:
             return
@@ -209,17 +203,17 @@ class Guard:
             return
 
     def _check_sketches(self) -> None:
-        mine = torch.zeros(len(self._sketched), 4)
+        rows = []
         for at, (name, parameter) in enumerate(self._sketched):
-            part = self._sketch.get(name)
-            if part is not None:
-                mine[at, 0], mine[at, 1] = part[0], part[1]
+            none = torch.zeros(2, device=parameter.device)
+            ours = none
             if parameter.grad is not None:
                 flat = parameter.grad.detach().reshape(-1).float()
-                mine[at, 2] = flat @ signs(flat.numel(), at, flat.device)
-                mine[at, 3] = flat @ flat
+                ours = torch.stack([flat @ signs(flat.numel(), at, flat.device), flat @ flat])
+            rows.append(torch.cat([self._sketch.get(name, none), ours]))
         self._sketch.clear()
-        everyone = self._gathered(mine, self.group).double()
+        device = rows[0].device
+        everyone = gathered(torch.stack([row.to(device) for row in rows]), self.group).double()
         size = everyone.shape[0]
         expected = everyone[:, :, 0].sum(0) / (size if self.average else 1)
         # Rounding: that of sums of so many numbers of their size, in the format of the gradient.
@@ -260,7 +254,7 @@ class Guard:
         if self._norm is not None:
             words.append("the gradient's norm")
             mine.append(self._norm)
-        everyone = self._gathered(torch.tensor(mine, dtype=torch.float64), self.group)
+        everyone = gathered(torch.tensor(mine, dtype=torch.float64), self.group)
         for at, word in enumerate(words):
             column = everyone[:, at]
             near = word == "the gradient's norm"
@@ -288,7 +282,7 @@ class Guard:
     def _check_state(self) -> None:
         for axis in self._axes:
             mine = torch.stack([digest(one) for one in axis.tensors])
-            everyone = self._gathered(mine, axis.group)
+            everyone = gathered(mine, axis.group)
             most = everyone.mode(0).values
             off = everyone != most
             if bool(off.any()):

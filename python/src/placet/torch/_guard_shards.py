@@ -99,16 +99,16 @@ class Shards:
     def _of_mesh(self, numbers: list[int]) -> list[tuple[str, str, list[int], float, float]]:
         info = self._params[numbers[0]].mesh_info
         mine = torch.stack(
-            [torch.cat([self._handed[at].cpu(), self._own_part(at).cpu()]) for at in numbers]
+            [torch.cat([self._handed[at], self._own_part(at).to(self._handed[at])]) for at in numbers]
         )
-        shards = _gathered(mine, info.shard_process_group)
+        shards = gathered(mine, info.shard_process_group)
         total = shards.sum(0)  # over the shards of this replica
         ranks = [dist.get_process_group_ranks(info.shard_process_group)]
         replicas = total.unsqueeze(0)
         if getattr(info, "replicate_mesh_dim", None) is not None:
-            replicas = _gathered(total, info.replicate_process_group)
+            replicas = gathered(total, info.replicate_process_group)
             mine_too = torch.tensor(ranks[0])
-            ranks = [one.tolist() for one in _gathered(mine_too, info.replicate_process_group)]
+            ranks = [one.tolist() for one in gathered(mine_too, info.replicate_process_group)]
         replicas = replicas.double()
         ways = replicas.shape[0] * shards.shape[0]
         expected = replicas[:, :, 0].sum(0) / ways
@@ -129,7 +129,18 @@ class Shards:
         return out
 
 
-def _gathered(mine: Tensor, group: Any) -> Tensor:
+def gathered(mine: Tensor, group: Any) -> Tensor:
+    """What every rank of a group holds in mine's place, on the host; mine may be on any device."""
+    mine = mine.to(_speaks_from(group))
     parts = [torch.empty_like(mine) for _ in range(dist.get_world_size(group))]
     dist.all_gather(parts, mine, group=group)
-    return torch.stack(parts)
+    return torch.stack(parts).cpu()
+
+
+def _speaks_from(group: Any) -> torch.device:
+    """A device whose tensors the backend of a group sends: NCCL and its like know none of the host."""
+    backend = str(dist.get_backend(group))
+    if backend in ("gloo", "mpi", "fake", "threaded", "undefined") or "cpu:" in backend:
+        return torch.device("cpu")
+    accelerator = getattr(torch, "accelerator", None)  # since 2.6
+    return accelerator.current_accelerator() if accelerator else torch.device("cuda")
