@@ -52,7 +52,7 @@ SavedSlots read_slots(const Reader& reader, OpKind kind) {
 std::vector<std::string> internals_of(OpKind kind) {
   switch (kind) {
     case OpKind::norm:
-      return {"statistics", "input_fp32", "normalized"};
+      return {"statistics", "input_fp32", "normalized", "normalized_fp32"};
     case OpKind::rotary:
       return {"queries_fp32", "keys_fp32"};
     case OpKind::attention:

@@ -112,7 +112,8 @@ class PartsWalk {
 /// Where a norm keeps its input in fp32 and the normalized numbers apart, its weights multiply in a
 /// kernel of their own, which keeps the numbers for the gradient of the weights: of none, nothing.
 std::uint16_t without_own_factor(const Operator& op, std::uint16_t internals) {
-  constexpr unsigned kFactor = 1U << static_cast<unsigned>(internal::kNormNormalized);
+  constexpr unsigned kFactor = 1U << static_cast<unsigned>(internal::kNormNormalized) |
+                               1U << static_cast<unsigned>(internal::kNormNormalizedFp32);
   constexpr unsigned kInput = 1U << static_cast<unsigned>(internal::kNormInputFp32);
   const bool apart = op.kind == OpKind::norm && (internals & kInput) != 0;
   return static_cast<std::uint16_t>(apart ? internals & ~kFactor : internals);

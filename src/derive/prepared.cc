@@ -268,6 +268,13 @@ class AdjointWalk {
   std::vector<bool> exists_;  // by value: whether it has one yet
 };
 
+/// Whether dropout widens its input first, so that the gradient of the widened numbers stands
+/// between that of its result and that of its input.
+bool casts_before_dropping(const UnitKind& kind, const Operator& op) {
+  return op.kind == OpKind::dropout && kind.values[at(op.outputs.front())].type == ValueType::fp32 &&
+         kind.values[at(op.inputs.front())].type == ValueType::compute;
+}
+
 void read_adjoints(const UnitKind& kind, const Profile& profile, PreparedKind& out) {
   AdjointWalk walk(kind, out, profile.residual_shares_gradient);
   for (std::size_t o = kind.operators.size(); o-- > 0;) {
@@ -278,6 +285,9 @@ void read_adjoints(const UnitKind& kind, const Profile& profile, PreparedKind& o
     for (std::size_t i = 0; i < op.internals.size(); ++i) {
       if ((unsigned{inner.internals} >> i & 1U) == 0) continue;
       out.operators[o].inner_gradients.push_back(op.internals[i]);
+    }
+    if (casts_before_dropping(kind, op)) {
+      out.operators[o].inner_gradients.push_back(op.outputs.front());
     }
   }
   if (!kind.values.empty()) out.input_gradient = walk.roots().front();

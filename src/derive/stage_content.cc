@@ -183,17 +183,19 @@ void add_waiting(const Layout& layout, const Stage& stage, const UnitRun& run, S
   const LocalUnit& local = layout.units[at(run.local)];
   const Model& model = layout.job->model;
   const UnitKind& kind = model.kinds[at(local.kind)];
+  const Precision& formats = layout.job->precision;
+  // Automatic differentiation hands a tensor's gradient on when those of all its uses are there.
+  const bool grows = layout.job->profile.gradient_life == GradientLife::growing;
   for (std::size_t p = 0; p < kind.parameters.size(); ++p) {
     const LocalParameter& parameter = local.parameters[p];
     const bool scatters =
         (parameter.partial & parameter.scattered_each) != 0 || parameter.on_host[2] != Rational(0);
-    if (!is_second_use(model, stage, kind.parameters[p]) || !parameter.trainable || !scatters) {
-      continue;
-    }
+    const bool waits = parameter.trainable && (scatters || grows);
+    if (!waits || !is_second_use(model, stage, kind.parameters[p])) continue;
     out.waiting.push_back(
         {.unit = run.first,
          .owner = kind.parameters[p].tied->kind,
-         .bytes = in_bytes(bytes_of(parameter.elements, layout.job->precision.compute))});
+         .bytes = in_bytes(bytes_of(parameter.elements, scatters ? formats.compute : formats.gradients))});
   }
 }
 

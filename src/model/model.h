@@ -142,7 +142,8 @@ struct Value {
 /// parameters in UnitKind::parameters.
 ///
 /// Internals by kind, in this order (a profile names them when it says what is saved):
-///   norm: statistics [sample, token] fp32, input_fp32, normalized (the input scaled, cast back)
+///   norm: statistics [sample, token] fp32, input_fp32, normalized (the input scaled, cast back),
+///     normalized_fp32 (before it is cast back)
 ///   rotary: queries_fp32, keys_fp32 (before rotation, cast up)
 ///   attention: keys_expanded, values_expanded (kv heads repeated to all heads), logsumexp
 ///     [sample, head, token] fp32, scores, probabilities, dropout_mask, probabilities_dropped
@@ -167,6 +168,7 @@ struct Operator {
 /// Positions of an operator's internal values, by kind (see Operator).
 namespace internal {
 inline constexpr int kNormStatistics = 0, kNormInputFp32 = 1, kNormNormalized = 2;
+inline constexpr int kNormNormalizedFp32 = 3;
 inline constexpr int kRotaryFp32 = 0, kRotaryKeysFp32 = 1;
 inline constexpr int kKeysExpanded = 0, kValuesExpanded = 1, kLogSumExp = 2, kScores = 3,
                      kProbabilities = 4, kAttentionMask = 5, kProbabilitiesDropped = 6;

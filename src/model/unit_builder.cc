@@ -70,9 +70,13 @@ int UnitBuilder::norm(const Norm& norm, OperatorPlace place, int input,
   const int statistics_value = inside("statistics", std::move(statistics));
   const int input_fp32 = inside("input_fp32", dims);
   const int normalized = inside("normalized", dims, ValueType::compute);
+  const int normalized_fp32 = inside("normalized_fp32", dims);
   const int output = value(place.name + ".output", dims, region);
   add(OpKind::norm, place,
-      {{input}, {output}, std::move(parameters), {statistics_value, input_fp32, normalized}});
+      {{input},
+       {output},
+       std::move(parameters),
+       {statistics_value, input_fp32, normalized, normalized_fp32}});
   return output;
 }
 
