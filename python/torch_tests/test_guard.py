@@ -38,3 +38,38 @@ def test_finds_every_fault(said):
 def test_is_quiet_without_a_fault(said):
     _, answer = said
     assert set(answer["quiet"].values()) == {0}
+
+
+def test_sketches_of_parts_add_up_to_that_of_the_whole():
+    import torch
+
+    from placet.torch._sketch import sketch
+
+    whole = torch.randn(3_000_017, generator=torch.Generator().manual_seed(3))
+    expected = sketch(whole, 5).double()
+    for cuts in ([0, 1_500_009, 3_000_017], [0, 7, 1 << 20, (1 << 21) + 1, 3_000_017]):
+        parts = [
+            sketch(whole[a:b], 5, a).double() for a, b in zip(cuts, cuts[1:], strict=False)
+        ]
+        assert torch.allclose(sum(parts), expected, rtol=1e-4, atol=0.5)
+    assert abs(float(expected[1]) - 3_000_017) < 3e4, "the square of the norm"
+    other = sketch(whole, 6).double()
+    assert abs(float(other[0] - expected[0])) > 1, "signs of another tensor are others"
+
+
+def test_a_digest_changes_with_every_entry_and_its_place():
+    import torch
+
+    from placet.torch._sketch import digest
+
+    for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.bool):
+        whole = (torch.arange(2_200_000) % 251).to(dtype)
+        before = int(digest(whole))
+        assert int(digest(whole.clone())) == before
+        for at in (0, (1 << 20) - 1, 1 << 20, 2_199_999):
+            changed = whole.clone()
+            changed[at] = not bool(changed[at]) if dtype == torch.bool else changed[at] + 1
+            assert int(digest(changed)) != before, (dtype, at)
+    rows = torch.randn(3 << 20)
+    swapped = torch.cat([rows[1 << 20 : 2 << 20], rows[: 1 << 20], rows[2 << 20 :]])
+    assert int(digest(rows)) != int(digest(swapped))

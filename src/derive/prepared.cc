@@ -271,7 +271,8 @@ class AdjointWalk {
 /// Whether dropout widens its input first, so that the gradient of the widened numbers stands
 /// between that of its result and that of its input.
 bool casts_before_dropping(const UnitKind& kind, const Operator& op) {
-  return op.kind == OpKind::dropout && kind.values[at(op.outputs.front())].type == ValueType::fp32 &&
+  return op.kind == OpKind::dropout &&
+         kind.values[at(op.outputs.front())].type == ValueType::fp32 &&
          kind.values[at(op.inputs.front())].type == ValueType::compute;
 }
 

@@ -347,9 +347,8 @@ class Replay {
 
   /// The engine's own terms of one instant come and go.
   void run_own_terms(Instant instant) {
-    run_terms([instant](InstantSet set) {
-      return (set & bit_of(instant)) != 0 && set != kEveryInstant;
-    });
+    run_terms(
+        [instant](InstantSet set) { return (set & bit_of(instant)) != 0 && set != kEveryInstant; });
   }
 
   static bool ends_in_loss(const UnitFacts& unit) {

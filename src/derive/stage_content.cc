@@ -195,7 +195,8 @@ void add_waiting(const Layout& layout, const Stage& stage, const UnitRun& run, S
     out.waiting.push_back(
         {.unit = run.first,
          .owner = kind.parameters[p].tied->kind,
-         .bytes = in_bytes(bytes_of(parameter.elements, scatters ? formats.compute : formats.gradients))});
+         .bytes = in_bytes(
+             bytes_of(parameter.elements, scatters ? formats.compute : formats.gradients))});
   }
 }
 

@@ -15,7 +15,8 @@ namespace {
 bool matches_a_part(std::string_view pattern, std::string_view name) {
   if (matches_pattern(pattern, name)) return true;
   const std::string_view module = name.substr(0, std::min(name.rfind('.'), name.size()));
-  if (module.ends_with(pattern) && module.substr(0, module.size() - pattern.size()).ends_with('.')) {
+  if (module.ends_with(pattern) &&
+      module.substr(0, module.size() - pattern.size()).ends_with('.')) {
     return true;
   }
   while (!name.empty()) {
@@ -55,7 +56,8 @@ class Patterns {
   void finish() const {
     for (std::size_t i = 0; i < patterns_.size(); ++i) {
       if (matched_[i]) continue;
-      const std::vector<std::string> words(offered_.begin(), offered_.end());
+      std::vector<std::string> words(offered_.begin(), offered_.end());
+      if (where_ == "lora") words.emplace_back("all-linear");
       throw InputError({.where = where_,
                         .value = patterns_[i],
                         .problem = "matches no tensor it could apply to",

@@ -386,8 +386,8 @@ TEST(MalformedProfileTest, SavedValuesAreRefusedWithTheKeyPath) {
             std::string::npos);
   EXPECT_EQ(
       engines.complaint_about(R"(, "saves": {"norm": {"internals": ["stats"], "source": "s"}})"),
-      "saves.norm.internals[0]: 'stats' is not known; expected statistics, input_fp32 or "
-      "normalized");
+      "saves.norm.internals[0]: 'stats' is not known; expected statistics, input_fp32, "
+      "normalized or normalized_fp32");
   EXPECT_EQ(
       engines.complaint_about(R"(, "saves": {"linear": {"internals": ["x"], "source": "s"}})"),
       "saves.linear.internals[0]: 'x' is not known; expected no internals: this kind has none");

@@ -10,6 +10,8 @@
 #include "derive/derive.h"
 #include "derive/kept_tensors.h"
 #include "derive/small_llama.h"
+#include "model/adapt.h"
+#include "model/gradients.h"
 
 namespace placet {
 namespace {
@@ -58,6 +60,23 @@ TEST(Autocast, ProductsKeepTheirWeightsInTheFormatOfComputation) {
     if (what.starts_with("weights of ")) weights += bytes;
   }
   EXPECT_EQ(weights, (2 * 64 + 2 * 32 + 3 * 128) * 2);
+}
+
+// An adapter in fp32 casts its input before dropout and what is left of it after: kept are a mask
+// of one byte and a copy in bf16, 48 numbers each.
+TEST(Autocast, AdaptersKeepAMaskAndACopy) {
+  Job job = autocast_job();
+  job.model = with_gradients_needed(
+      with_lora(build_model(small_architecture(2)), {.rank = 2, .patterns = {"q"}, .drops = true}));
+  for (UnitKind& kind : job.model.kinds) {
+    for (Parameter& p : kind.parameters) {
+      if (!p.trainable) p.dtype = Dtype::bf16;
+    }
+  }
+  const auto kept = kept_by_block(job);
+  EXPECT_EQ(kept.at("attention.q.lora_dropout.dropout_mask"), 48);
+  EXPECT_EQ(kept.at("attention.q.lora_dropout in bf16"), 48 * 2);
+  EXPECT_FALSE(kept.contains("attention.norm.output in bf16"));
 }
 
 // Without a list of what is cast nothing of this happens: formats are those of the precision.

@@ -19,15 +19,14 @@ namespace {
 
 /// Bytes that parameters and gradients cost, relative to whole replicas.
 Rational ratio(const std::string& placement, std::int64_t micro_batches) {
+  const Model model = bare_model(70'000'000'000, 80);
   const auto states = [&](const std::string& text) {
-    return sent_by(written_job(bare_model(70'000'000'000, 80), text, 1, 8 * micro_batches),
-                   moves_states());
+    return sent_by(written_job(model, text, 1, 8 * micro_batches), moves_states());
   };
   return states(placement) / states("dp=8:ddp");
 }
 
 // --- states on batch axes
-
 // 80 units of 875e6 parameters in bf16: 1.75 GB each, one all-reduce per unit and step.
 TEST(Communication, ReplicasAllReduceGradientsOncePerStep) {
   const Job job = written_job(bare_model(70'000'000'000, 80), "dp=8:ddp", 1, 32);
@@ -257,9 +256,8 @@ TEST(Communication, AnAdaptersFirstMatrixIsPartialUnderACutOfRows) {
 // On o, whose columns are cut: A is cut, B [16, 2] whole and partial. Its result joins o's before
 // either is whole: one reduction, as without an adapter. Before it nothing has a gradient.
 TEST(Communication, AnAdaptersSumIsReducedOnce) {
-  const std::vector<std::string> pattern{"attention.o"};
   const Job job =
-      written_job(with_lora(wide(1), {.rank = 2, .patterns = pattern}), "tp=2:tp", 8, 1);
+      written_job(with_lora(wide(1), {.rank = 2, .patterns = {"attention.o"}}), "tp=2:tp", 8, 1);
   EXPECT_EQ(of_block(job), (Lines{"forward all_reduce bf16 tp 256x1 attention.o",
                                   "backward all_reduce bf16 tp 256x1 mlp.norm.output",
                                   "forward all_reduce bf16 tp 256x1 mlp.down"}));
@@ -309,8 +307,8 @@ TEST(Communication, BiasesBetweenTwoTensorAxesAreWhole) {
 // the two. Along y A's sum over hidden is P and goes on through B as it is, so that the gradient of
 // B is P: of q 8 rows x 2, of v 4 rows x 2, 24 elements of 2 bytes.
 TEST(Communication, BothMatricesOfAnAdapterArePartialAlongOneOfTwoTensorAxes) {
-  const Job job =
-      written_job(with_lora(wide(1), {.rank = 2}), "x=2:tp-2d-inner y=2:tp-2d-hidden", 8, 1);
+  const auto placement = "x=2:tp-2d-inner y=2:tp-2d-hidden";
+  const Job job = written_job(with_lora(wide(1), {.rank = 2}), placement, 8, 1);
   EXPECT_EQ(of_states(job), (Lines{"reduce all_reduce bf16 x 64x1 gradients",
                                    "reduce all_reduce bf16 y 48x1 gradients"}));
 }

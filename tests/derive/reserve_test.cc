@@ -87,6 +87,34 @@ TEST(Reserve, TheReplayHasTheGradientThatWaitsForItsOwner) {
   EXPECT_NEAR(reserve(job)[0].alive / memory.peak, 1.0, 0.002);
 }
 
+// Where gradients grow in backward it waits as well, whole or in parts: an output matrix of its
+// own, 4096 x 1024, has as much of a gradient behind it, and 2 + 12 bytes of states more.
+TEST(Reserve, AGrowingGradientOfTwoUsesWaitsForTheSecond) {
+  const auto alive = [](bool tied) {
+    Architecture architecture = wide_architecture_of(2);
+    architecture.head.tied = tied;
+    Job job = written_job(build_model(architecture), "dp=2:ddp", 16384, 2);
+    job.profile.gradient_life = GradientLife::growing;
+    job.profile.gradient_hold = GradientHold::op;
+    job.profile.fuses_output_and_loss = true;
+    return in_bytes(reserve(job)[0].alive);
+  };
+  constexpr std::int64_t kEntries = std::int64_t{4096} * 1024;
+  EXPECT_LT(std::abs(alive(false) - alive(true) - 14 * kEntries), kEntries / 8);
+}
+
+// What an engine needs at the loss alone is there when the loss is taken, and gone afterwards.
+TEST(Reserve, TheReplayHasTermsOfTheLossAlone) {
+  Job job = plain_job(wide_model(), {axis("dp", 4, Cut::batch)}, 2048, 16);
+  EngineMemory term{.what = "tile", .instants = bit_of(Instant::loss)};
+  term.category = MemoryCategory::transient;
+  term.bytes.factor = Rational(std::int64_t{3} << 30);
+  job.profile.memory.push_back(term);
+  const MemoryClass memory = derive(job).memory[0];
+  EXPECT_EQ(memory.peak_instant, Instant::loss);
+  EXPECT_NEAR(reserve(job)[0].alive / memory.peak, 1.0, 0.01);
+}
+
 // Bytes lost to the context are not there for the allocator: it gives back what it caches where it
 // would pass what is left, and only then. What is alive does not change.
 TEST(Reserve, AFullDeviceGivesBackWhatItCaches) {

@@ -277,7 +277,7 @@ TEST(ImportTest, LlamaFactoryRecomputesUnlessToldNotTo) {
   };
   EXPECT_EQ(job("bf16: true\n").at("recompute"), "full");
   EXPECT_EQ(job("bf16: true\n").at("engine"), "hf-trainer@5");
-  EXPECT_EQ(job("bf16: true\n").at("precision"), "fp32-bf16-compute");
+  EXPECT_EQ(job("bf16: true\n").at("precision"), "autocast");
   EXPECT_EQ(job("bf16: true\n").at("global-batch"), "64");
   EXPECT_EQ(job("gradient_checkpointing: false\n").at("recompute"), "full");
   const std::string off = "disable_gradient_checkpointing: true\n";
@@ -293,28 +293,62 @@ TEST(ImportTest, TrlHasDefaultsOfItsOwn) {
   const Words called =
       job_of("trl sft --model_name_or_path Qwen/Qwen3-0.6B --dataset_name d --output_dir o\n",
              SourceForm::arguments);
-  EXPECT_EQ(called.at("engine"), "hf-trainer@5");
+  EXPECT_EQ(called.at("engine"), "hf-trainer@5+trl");
   EXPECT_EQ(called.at("global-batch"), "64");
   EXPECT_EQ(called.at("recompute"), "full");
-  EXPECT_EQ(called.at("precision"), "fp32-bf16-compute");
+  EXPECT_EQ(called.at("precision"), "autocast");
   EXPECT_EQ(called.at("seq"), "1024");
   const std::string base =
       "model_name_or_path: Qwen/Qwen3-0.6B\ndataset_text_field: text\noutput_dir: o\n"
       "learning_rate: 1e-5\n";
   const auto job = [&](const std::string& more) { return job_of(base + more, SourceForm::yaml); };
-  EXPECT_EQ(job("use_peft: true\nlora_r: 32\nmax_length: 4096\n").at("lora"), "32");
+  EXPECT_EQ(job("use_peft: true\nlora_r: 32\nmax_length: 4096\n").at("lora"), "32,dropout=0.05");
   EXPECT_EQ(job("use_peft: true\n").at("precision"), "frozen=fp32");
   EXPECT_EQ(word_of(job("use_peft: true\ndtype: auto\n"), "precision"), "");
   EXPECT_EQ(word_of(job("lora_r: 32\n"), "lora"), "") << "without use_peft nothing is adapted";
   EXPECT_EQ(job("dtype: bfloat16\n").at("precision"), "bf16");
-  EXPECT_EQ(job("dtype: bfloat16\n").at("engine"), "hf-trainer@5") << "under autocast";
-  EXPECT_EQ(job("dtype: bfloat16\nbf16: false\n").at("engine"), "transformers-loop@5");
+  EXPECT_EQ(job("dtype: bfloat16\n").at("engine"), "hf-trainer@5+trl") << "under autocast";
+  EXPECT_EQ(job("dtype: bfloat16\nbf16: false\n").at("engine"), "transformers-loop@5+trl");
   EXPECT_EQ(job("bf16: false\n").at("precision"), "fp32");
   EXPECT_EQ(job("bf16: false\nfp16: true\n").at("precision"), "fp32-fp16-compute");
   const Words sharded = job_of(
       "trl sft --model_name_or_path Qwen/Qwen3-0.6B --accelerate_config zero3 --max_length 2048\n",
       SourceForm::arguments);
   EXPECT_EQ(sharded.at("placement"), "dp=8:zero3");
+}
+
+// Matrices that get adapters, by the lists and words of each program; what is a pattern is said to
+// be lost. TRL drops a twentieth unless told not to, the others nothing.
+TEST(ImportTest, AdaptersStandWhereTheConfigurationPutsThem) {
+  const std::string trl = "trl sft --model_name_or_path Qwen/Qwen3-0.6B --use_peft ";
+  const auto called = [&](const std::string& more) {
+    return job_of(trl + more + "\n", SourceForm::arguments);
+  };
+  EXPECT_EQ(called("--lora_target_modules q_proj v_proj --lora_r 8").at("lora"),
+            "8,q_proj,v_proj,dropout=0.05");
+  EXPECT_EQ(called("--lora_target_modules all-linear --lora_dropout 0.0").at("lora"),
+            "16,all-linear");
+  EXPECT_EQ(called("--lora_target_modules '.*(q|v)_proj' --lora_dropout 0").at("lora"), "16");
+  EXPECT_EQ(called("--load_in_4bit").at("precision"), "qlora-single");
+  EXPECT_EQ(called("--load_in_4bit --use_bnb_nested_quant").at("precision"), "qlora");
+  EXPECT_EQ(called("--optim adamw_torch --use_liger_kernel").at("engine"),
+            "hf-trainer@5+trl+liger-kernels+foreach");
+  EXPECT_EQ(called("--optim paged_adamw_8bit").at("optimizer"), "adam-8bit");
+
+  const std::string axolotl =
+      "base_model: Qwen/Qwen3-0.6B\nadapter: lora\nlora_r: 32\nsequence_len: 2048\n"
+      "micro_batch_size: 1\ngradient_accumulation_steps: 1\n";
+  const auto file = [](const std::string& text) { return job_of(text, SourceForm::yaml); };
+  EXPECT_EQ(file(axolotl + "lora_target_linear: true\nlora_dropout: 0.1\n").at("lora"),
+            "32,all-linear,dropout=0.1");
+  EXPECT_EQ(file(axolotl + "lora_target_modules:\n  - q_proj\n  - o_proj\n").at("lora"),
+            "32,q_proj,o_proj");
+  const std::string factory =
+      "model_name_or_path: Qwen/Qwen3-0.6B\nstage: sft\nfinetuning_type: lora\n"
+      "cutoff_len: 1024\n";
+  EXPECT_EQ(file(factory).at("lora"), "8,all-linear");
+  EXPECT_EQ(file(factory + "lora_target: q_proj,v_proj\nlora_rank: 4\n").at("lora"),
+            "4,q_proj,v_proj");
 }
 
 // What a Trainer's script has as well does not make it TRL's; nor does another program's "sft".

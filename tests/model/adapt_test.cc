@@ -126,6 +126,50 @@ TEST(AdaptTest, FusedTensorsAndExpertsGetOnePairEach) {
   EXPECT_EQ(count_parameters(moe).trainable, 4 * (2 * 8 + 6 * 2));
 }
 
+// Per block q and o 8 x 8, k and v 4 x 8, gate, up and down 12 x 8: at rank 2 each gets twice the
+// sum of its sides. The output matrix gets none.
+TEST(AdaptTest, AllLinearOperatorsOfBlocksByOneWord) {
+  const Model model = with_lora(build_model(small_llama(2)), {.rank = 2, .all_linear = true});
+  validate(model);
+  const std::int64_t block = 2 * (2 * (8 + 8) + 2 * (4 + 8) + 3 * (12 + 8));
+  EXPECT_EQ(count_parameters(model).trainable, 2 * block);
+  const Model moe = with_lora(build_model(small_moe()), {.rank = 2, .all_linear = true});
+  for (const UnitKind& kind : moe.kinds) {
+    for (const Parameter& p : kind.parameters) {
+      const bool adapter = contains(p.classes, TensorClass::adapters);
+      EXPECT_FALSE(adapter && contains(p.classes, TensorClass::experts)) << p.name;
+    }
+  }
+}
+
+// A reads what dropout leaves of the base's input, by a mask of its own; the base reads the input.
+TEST(AdaptTest, DropoutStandsBeforeA) {
+  const Model model =
+      with_lora(build_model(small_llama(1)), {.rank = 2, .patterns = words({"q"}), .drops = true});
+  validate(model);
+  const UnitKind& block = model.kinds[1];
+  const auto named = [&block](std::string_view name) {
+    return *std::ranges::find(block.operators, name, &Operator::name);
+  };
+  const Operator drop = named("attention.q.lora_dropout");
+  EXPECT_EQ(drop.inputs, named("attention.q").inputs);
+  EXPECT_EQ(named("attention.q.lora_a").inputs, drop.outputs);
+  const Value& mask = block.values.at(static_cast<std::size_t>(drop.internals.at(0)));
+  EXPECT_EQ(mask.type, ValueType::mask);
+  EXPECT_EQ(mask.dims, block.values.at(static_cast<std::size_t>(drop.inputs.at(0))).dims);
+}
+
+// PEFT names a module by the end of its name.
+TEST(AdaptTest, PatternsMayBeTheEndOfAModulesName) {
+  const Model model = build_model(small_llama(1));
+  const auto trained = [&model](const char* pattern) {
+    return count_parameters(with_lora(model, {.rank = 2, .patterns = words({pattern})})).trainable;
+  };
+  EXPECT_EQ(trained("{}.q"), trained("q"));
+  EXPECT_THROW(trained(".q"), InputError);
+  EXPECT_THROW(trained("}.q"), InputError) << "names are cut at dots";
+}
+
 TEST(AdaptTest, RanksMustBeLow) {
   const Model model = build_model(small_llama(1));
   EXPECT_THROW(with_lora(model, {.rank = 0}), InputError);

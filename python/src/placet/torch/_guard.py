@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ._guard_shards import Shards, gathered
+from ._sketch import digest, sketch
 
 
 class GuardError(RuntimeError):
@@ -27,31 +28,6 @@ class GuardError(RuntimeError):
         where = f"ranks {', '.join(map(str, ranks))}" if ranks else "all ranks"
         super().__init__(f"step {step}, {where}, along {axis}: {tensor}: {what}")
         self.what, self.tensor, self.axis, self.ranks, self.step = what, tensor, axis, ranks, step
-
-
-def _local(tensor: Tensor) -> Tensor:
-    inner = getattr(tensor, "_local_tensor", None)
-    return (inner if isinstance(inner, Tensor) else tensor).detach()
-
-
-def digest(tensor: Tensor) -> Tensor:
-    """A number of 63 bits for the bits of a tensor and where they stand."""
-    flat = _local(tensor).contiguous().view(-1)
-    whole = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[flat.element_size()]
-    bits = flat.view(whole).long()
-    at = torch.arange(bits.numel(), device=bits.device)
-    weights = at * 0x2545F4914F6CDD1D + 0x1CE4E5B9
-    weights = weights ^ (weights >> 29) | 1
-    mixed = (bits + 1) * weights
-    return (mixed ^ (mixed >> 31)).sum()
-
-
-def signs(numel: int, seed: int, device: torch.device) -> Tensor:
-    """+1 and -1 without order, the same on all ranks."""
-    at = torch.arange(numel, device=device) + (seed + 1) * 1_000_003
-    mixed = at * 0x2545F4914F6CDD1D
-    mixed = (mixed ^ ((mixed >> 29) & 0x7FFFFFFFF)) * 0x1CE4E5B9BF58476D
-    return 1.0 - 2.0 * ((mixed >> 40) & 1).to(torch.float32)
 
 
 class _Axis:
@@ -95,7 +71,7 @@ class Guard:
             for name, one in self._named
             if replicated and not hasattr(one, "_local_tensor")
         ]
-        self._shards = Shards(model, signs)
+        self._shards = Shards(model)
         self._shards.on = True
         self._sketch: dict[str, Tensor] = {}
         self._norm: float | None = None
@@ -135,7 +111,7 @@ class Guard:
         def clipped(*args: Any, **kw: Any) -> Any:
             self._check_gradients()
             norm = clip(*args, **kw)
-            self._norm = float(norm)
+            self._norm = float(norm) if self._due else None
             return norm
 
         torch.nn.utils.clip_grad_norm_ = clipped
@@ -155,12 +131,9 @@ class Guard:
         def note(gradient: Tensor) -> None:
             if not self._due:
                 return
-            flat = gradient.detach().reshape(-1).float()
-            part = torch.stack([flat @ signs(flat.numel(), at, flat.device), flat @ flat])
+            part = sketch(gradient, at)
             before = self._sketch.get(name)
-            if before is not None:
-                part = torch.stack([before[0] + part[0], before[1] + part[1]])
-            self._sketch[name] = part
+            self._sketch[name] = part if before is None else before + part
 
         return note
 
@@ -206,10 +179,7 @@ class Guard:
         rows = []
         for at, (name, parameter) in enumerate(self._sketched):
             none = torch.zeros(2, device=parameter.device)
-            ours = none
-            if parameter.grad is not None:
-                flat = parameter.grad.detach().reshape(-1).float()
-                ours = torch.stack([flat @ signs(flat.numel(), at, flat.device), flat @ flat])
+            ours = none if parameter.grad is None else sketch(parameter.grad, at)
             rows.append(torch.cat([self._sketch.get(name, none), ours]))
         self._sketch.clear()
         device = rows[0].device

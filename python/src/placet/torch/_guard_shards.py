@@ -14,12 +14,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ._sketch import local, sketch
+
 
 class Shards:
     """The parameters of a model that fully_shard divides along their first dim."""
 
-    def __init__(self, model: torch.nn.Module, signs: Any) -> None:
-        self._signs = signs
+    def __init__(self, model: torch.nn.Module) -> None:
         self._names = {id(one): name for name, one in model.named_parameters()}
         self._numbers: dict[int, int] = {}  # of parameters, by when they were first reduced
         self._params: list[Any] = []
@@ -64,8 +65,7 @@ class Shards:
             self._numbers[key] = len(self._params)
             self._params.append(param)
         at = self._numbers[key]
-        flat = gradient.detach().reshape(-1).float()
-        part = torch.stack([flat @ self._signs(flat.numel(), at, flat.device), flat @ flat])
+        part = sketch(gradient, at)
         before = self._handed.get(at)
         self._handed[at] = part if before is None else before + part
 
@@ -75,13 +75,11 @@ class Shards:
         gradient = param.sharded_param.grad
         if gradient is None:
             return torch.zeros(2)
-        local = getattr(gradient, "_local_tensor", gradient).detach().reshape(-1).float()
         info = param.mesh_info
         rows = int(param._orig_size[0])
         first = min(rows, info.shard_mesh_rank * -(-rows // info.shard_mesh_size))
         begin = first * (int(param._orig_size.numel()) // max(1, rows))
-        whole = self._signs(int(param._orig_size.numel()), at, local.device)
-        return torch.stack([local @ whole[begin : begin + local.numel()], local @ local])
+        return sketch(local(gradient), at, begin)
 
     def differences(self) -> list[tuple[str, str, list[int], float, float]]:
         """Of each parameter whose gradient is not the mean of what ranks handed in: name, axis,
