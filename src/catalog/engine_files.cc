@@ -14,6 +14,7 @@ namespace placet {
 namespace {
 
 constexpr const char* kProfileSchema = "placet.engine/1";
+constexpr const char* kLibrarySchema = "placet.library/1";
 constexpr std::size_t kMostHeirs = 32;  // files that one starts from, one after the other
 
 struct NameAndVersion {
@@ -138,14 +139,38 @@ std::vector<std::string> words_behind(const std::string& text, std::size_t plus)
   return words;
 }
 
+std::vector<EngineFile> read_libraries(const Catalog& catalog, const Document& engine) {
+  std::vector<EngineFile> libraries;
+  const auto listed = Reader(engine).find("libraries");
+  if (!listed) return libraries;
+  for (const Reader& name : listed->items()) {
+    const std::vector<std::string> known = names_in(catalog, kLibraries);
+    if (std::ranges::find(known, name.text()) == known.end()) {
+      name.fail("is no file of data/libraries", list_words(known));
+    }
+    const std::filesystem::path path = path_in(catalog, kLibraries, name.text());
+    libraries.push_back(
+        {.path = path, .document = open_document(path), .inherited = {}, .libraries = {}});
+    const Reader reader(libraries.back().document);
+    reader.allow({"schema", "name", "title", "options"});
+    if (reader.at("schema").text() != kLibrarySchema) {
+      reader.at("schema").fail("is another schema", '"' + std::string(kLibrarySchema) + '"');
+    }
+    reader.at("title").text();
+  }
+  return libraries;
+}
+
 EngineFiles read_engine(const Catalog& catalog, const std::filesystem::path& path) {
   EngineFiles files;
   for (auto next = path; !next.empty();) {
     if (!files.empty()) require_no_circle(files, next);
-    files.push_back({.path = next, .document = open_document(next)});
+    files.push_back(
+        {.path = next, .document = open_document(next), .inherited = {}, .libraries = {}});
     const Reader reader(files.back().document);
     reader.allow(profile_keys());
     check_heading(reader, files.back().stem());
+    files.back().libraries = read_libraries(catalog, files.back().document);
     next = parent_of(catalog, files.back());
   }
   std::ranges::reverse(files);

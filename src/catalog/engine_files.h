@@ -14,12 +14,14 @@
 namespace placet {
 
 inline constexpr const char* kEngines = "engines";
+inline constexpr const char* kLibraries = "libraries";
 
 /// One file of an engine, read, its heading and keys checked.
 struct EngineFile {
   std::filesystem::path path;
   Document document;
   std::vector<std::string> inherited;  // options of the file before it that it starts with
+  std::vector<EngineFile> libraries;   // of options that other engines have, too
   std::string stem() const { return path.stem().string(); }
 };
 
@@ -30,6 +32,9 @@ using EngineFilesView = std::span<const EngineFile>;
 /// The file at `path` and all that it inherits from. Throws InputError that speaks of file and key
 /// path, for circles too.
 EngineFiles read_engine(const Catalog& catalog, const std::filesystem::path& path);
+
+/// The files of options, one for each library, that an engine's file lists under `libraries`.
+std::vector<EngineFile> read_libraries(const Catalog& catalog, const Document& engine);
 
 /// The name of the file, without ending, that "name" (its newest version) or "name@version" speaks
 /// of. Throws InputError that speaks of `where`.

@@ -175,6 +175,7 @@ std::map<std::string, OptionPlace> options_of(const Catalog& catalog, EngineFile
   std::map<std::string, OptionPlace> places;
   for (const EngineFile& file : std::views::reverse(version)) {
     add_options_in(file, places);
+    for (const EngineFile& library : file.libraries) add_options_in(library, places);
     for (const auto& [word, stem] : options_in_files(catalog, file.stem())) {
       places.emplace(word, OptionPlace{.file = nullptr, .stem = stem});
     }

@@ -79,6 +79,15 @@ Profile load(const Catalog& catalog, const std::string& text, const EngineSettin
   return with_options(catalog, files, profile_of(catalog, files, setting), asked.options, where);
 }
 
+/// The file of a version, and those of the libraries whose options it has.
+std::vector<Document> documents_of(const Catalog& catalog, const std::string& stem) {
+  std::vector<Document> documents{open_document(path_in(catalog, kEngines, stem))};
+  for (EngineFile& library : read_libraries(catalog, documents.front())) {
+    documents.push_back(std::move(library.document));
+  }
+  return documents;
+}
+
 /// All of a setting, part by part.
 std::string key_of(const EngineSetting& setting) {
   std::string key = "\n" + setting.model + "\n" + setting.family + "\n" + setting.products + "\n" +
@@ -109,12 +118,13 @@ std::vector<std::string> profile_names_with_options(const Catalog& catalog) {
   std::vector<std::string> names;
   for (const std::string& stem : engine_stems(catalog)) {
     names.push_back(stem);
-    const Document document = open_document(path_in(catalog, kEngines, stem));
-    const auto options = Reader(document).find("options");
-    if (!options) continue;
-    for (const auto& [word, facts] : options->members()) {
-      names.push_back(stem);
-      names.back().append("+").append(word);
+    for (const Document& document : documents_of(catalog, stem)) {
+      const auto options = Reader(document).find("options");
+      if (!options) continue;
+      for (const auto& [word, facts] : options->members()) {
+        names.push_back(stem);
+        names.back().append("+").append(word);
+      }
     }
   }
   return names;
@@ -122,12 +132,17 @@ std::vector<std::string> profile_names_with_options(const Catalog& catalog) {
 
 std::string profile_title(const Catalog& catalog, const std::string& name) {
   const std::size_t plus = name.find('+');
-  const Document document = open_document(path_in(catalog, kEngines, name.substr(0, plus)));
-  if (plus != std::string::npos) {
-    return Reader(document).at("options").at(name.substr(plus + 1)).at("title").text();
+  const std::vector<Document> documents = documents_of(catalog, name.substr(0, plus));
+  if (plus == std::string::npos) {
+    const auto title = Reader(documents.front()).find("title");
+    return title ? title->text() : std::string();
   }
-  const auto title = Reader(document).find("title");
-  return title ? title->text() : std::string();
+  for (const Document& document : documents) {
+    const auto options = Reader(document).find("options");
+    const auto facts = options ? options->find(name.substr(plus + 1)) : options;
+    if (facts) return facts->at("title").text();
+  }
+  return {};
 }
 
 EngineVariants engine_variants(const Catalog& catalog, const std::string& name) {

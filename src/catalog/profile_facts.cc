@@ -36,7 +36,7 @@ std::vector<std::string> fact_keys() {
 std::vector<std::string> profile_keys() {
   std::vector<std::string> keys = fact_keys();
   for (const char* key : {"schema", "name", "version", "date", "title", "notes", "inherits",
-                          "options", "given", "numbers"}) {
+                          "options", "libraries", "given", "numbers"}) {
     keys.emplace_back(key);
   }
   return keys;

@@ -45,8 +45,13 @@ std::string source_of_option(const Catalog& catalog, const std::string& stem,
                              const std::string& option) {
   std::vector<std::string> files = profile_names(catalog);
   std::ranges::stable_sort(files, {}, [&](const std::string& file) { return file != stem; });
-  for (const std::string& file : files) {
-    const Document document = open_document(path_in(catalog, "engines", file));
+  std::vector<std::filesystem::path> paths;
+  for (const std::string& file : files) paths.push_back(path_in(catalog, "engines", file));
+  for (const std::string& file : names_in(catalog, "libraries")) {
+    paths.push_back(path_in(catalog, "libraries", file));
+  }
+  for (const std::filesystem::path& path : paths) {
+    const Document document = open_document(path);
     if (!document.value.contains("options")) continue;
     const Json& options = document.value["options"];
     if (!options.contains(option)) continue;

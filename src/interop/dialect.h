@@ -21,6 +21,7 @@ struct WordCondition {
   std::optional<bool> known;
   std::vector<std::string> is;  // one of these
   std::optional<std::string> is_not, above, below, not_multiple_of;
+  std::optional<std::string> has;  // a list, joined by commas, that holds this
 };
 
 /// What a value of a key is: it is brought to one spelling before it is compared.

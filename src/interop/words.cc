@@ -21,7 +21,7 @@ std::optional<std::string> optional_text(const Reader& object, const char* key) 
 }
 
 WordCondition read_condition(const Reader& object) {
-  object.allow({"word", "known", "is", "is-not", "above", "below", "not-multiple-of"});
+  object.allow({"word", "known", "is", "is-not", "above", "below", "not-multiple-of", "has"});
   WordCondition condition;
   condition.word = object.at("word").text();
   if (const auto known = object.find("known")) condition.known = known->flag();
@@ -36,6 +36,7 @@ WordCondition read_condition(const Reader& object) {
   condition.above = optional_text(object, "above");
   condition.below = optional_text(object, "below");
   condition.not_multiple_of = optional_text(object, "not-multiple-of");
+  condition.has = optional_text(object, "has");
   return condition;
 }
 
@@ -70,6 +71,9 @@ bool holds_one(const WordCondition& condition, const Words& words) {
     return false;
   }
   if (condition.is_not && is(*condition.is_not)) return false;
+  if (condition.has && ("," + value + ",").find("," + *condition.has + ",") == std::string::npos) {
+    return false;
+  }
   return compares(condition, value, words);
 }
 
