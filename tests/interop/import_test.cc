@@ -358,8 +358,7 @@ TEST(ImportTest, TrlIsToldByWhatIsItsOwn) {
         "1e-5\n",
         "python sft.py --model_name_or_path Qwen/Qwen3-0.6B --lora_r 8 --lora_alpha 16 "
         "--per_device_train_batch_size 1\n",
-        "swift sft --model_name_or_path Qwen/Qwen3-0.6B --per_device_train_batch_size 1\n",
-        "trl dpo --model_name_or_path Qwen/Qwen3-0.6B --per_device_train_batch_size 1\n"}) {
+        "swift sft --model_name_or_path Qwen/Qwen3-0.6B --per_device_train_batch_size 1\n"}) {
     EXPECT_EQ(word_of(job_of(text, SourceForm::arguments), "recompute"), "") << text;
   }
   const char* trainer =
@@ -367,6 +366,45 @@ TEST(ImportTest, TrlIsToldByWhatIsItsOwn) {
       "gradient_accumulation_steps: 2\nnum_train_epochs: 1\nbf16: true\n"
       "attn_implementation: sdpa\nmax_length: 512\n";
   EXPECT_EQ(word_of(job_of(trainer, SourceForm::yaml), "recompute"), "");
+}
+
+// Training from preferences holds a second model and scores pairs, which no job says: it is not
+// taken for training on samples.
+TEST(ImportTest, PreferencesAreNotTakenForSamples) {
+  const auto asks = [](const std::string& text, SourceForm form) {
+    const Imported result = imported(text, form, {{"world-size", "8"}});
+    return std::ranges::any_of(result.missing, [](const MissingFact& m) {
+      return m.what.starts_with("a training on samples alone");
+    });
+  };
+  const std::string options = " --model_name_or_path Qwen/Qwen3-0.6B --output_dir o\n";
+  EXPECT_TRUE(asks("trl dpo" + options, SourceForm::arguments));
+  EXPECT_TRUE(asks("accelerate launch trl/scripts/grpo.py" + options, SourceForm::arguments));
+  EXPECT_FALSE(asks("trl sft" + options, SourceForm::arguments));
+  const std::string factory = "model_name_or_path: Qwen/Qwen3-0.6B\nfinetuning_type: full\n";
+  EXPECT_TRUE(asks(factory + "stage: dpo\n", SourceForm::yaml));
+  EXPECT_FALSE(asks(factory + "stage: pt\n", SourceForm::yaml));
+  const std::string axolotl = "base_model: Qwen/Qwen3-0.6B\nsequence_len: 8\nmicro_batch_size: 1\n";
+  EXPECT_TRUE(asks(axolotl + "rl: kto\n", SourceForm::yaml));
+  EXPECT_FALSE(asks(axolotl, SourceForm::yaml));
+}
+
+// Kernels of other libraries are options of the engine.
+TEST(ImportTest, KernelsOfLibrariesAreOptions) {
+  const std::string axolotl = "base_model: Qwen/Qwen3-0.6B\nsequence_len: 8\nmicro_batch_size: 1\n";
+  const auto engine = [](const std::string& text) {
+    return job_of(text, SourceForm::yaml).at("engine");
+  };
+  const std::string plugins =
+      "plugins:\n  - axolotl.integrations.liger.LigerPlugin\n"
+      "  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin\n";
+  EXPECT_EQ(engine(axolotl), "hf-trainer@5");
+  EXPECT_EQ(engine(axolotl + plugins + "liger_rope: true\n"), "hf-trainer@5+cce+liger-rotary");
+  EXPECT_EQ(engine(axolotl + "liger_fused_linear_cross_entropy: true\nliger_rms_norm: true\n"),
+            "hf-trainer@5+liger-loss+liger-norm");
+  EXPECT_EQ(engine("model_name_or_path: Qwen/Qwen3-0.6B\nstage: sft\nfinetuning_type: full\n"
+                   "enable_liger_kernel: true\n"),
+            "hf-trainer@5+liger");
 }
 
 // The file that `trl sft --config` names is asked for.
