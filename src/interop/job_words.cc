@@ -291,7 +291,9 @@ void add_placement(const Dialect& dialect, Imported& imported) {
   if (!placement.empty()) {
     imported.job["placement"] = placement;
   } else if (unsaid.empty()) {
-    const DialectAxis& axis = dialect.axes.back();  // one device
+    // One device. What its data axis says (states moved to the host, say) holds all the same.
+    const auto data = std::ranges::find(dialect.axes, "dp", &DialectAxis::name);
+    const DialectAxis& axis = data != dialect.axes.end() ? *data : dialect.axes.back();
     imported.job["placement"] = axis.name + "=1:" + terms_of(axis, imported.words);
   } else if (!open.empty() && imported.words.contains("world-size")) {
     imported.missing.push_back({"the degree '" + open + "'", "--set " + open + "=N"});
