@@ -88,6 +88,17 @@ std::vector<Document> documents_of(const Catalog& catalog, const std::string& st
   return documents;
 }
 
+/// Words of the options that a version's own file and its libraries offer.
+std::vector<std::string> words_offered(const Catalog& catalog, const std::string& stem) {
+  std::vector<std::string> words;
+  for (const Document& document : documents_of(catalog, stem)) {
+    const auto options = Reader(document).find("options");
+    if (!options) continue;
+    for (const auto& [word, facts] : options->members()) words.push_back(word);
+  }
+  return words;
+}
+
 /// All of a setting, part by part.
 std::string key_of(const EngineSetting& setting) {
   std::string key = "\n" + setting.model + "\n" + setting.family + "\n" + setting.products + "\n" +
@@ -118,14 +129,7 @@ std::vector<std::string> profile_names_with_options(const Catalog& catalog) {
   std::vector<std::string> names;
   for (const std::string& stem : engine_stems(catalog)) {
     names.push_back(stem);
-    for (const Document& document : documents_of(catalog, stem)) {
-      const auto options = Reader(document).find("options");
-      if (!options) continue;
-      for (const auto& [word, facts] : options->members()) {
-        names.push_back(stem);
-        names.back().append("+").append(word);
-      }
-    }
+    for (const std::string& word : words_offered(catalog, stem)) names.push_back(stem + "+" + word);
   }
   return names;
 }

@@ -144,6 +144,15 @@ void read_scopes(const Reader& scopes, When& when) {
   if (when.balance.empty()) scopes.fail("names none", "scopes of a balance loss");
 }
 
+/// What is asked of the model that is trained.
+void read_model(const Reader& reader, When& when) {
+  when.has_experts = read_flag(reader, "has_experts");
+  when.shares_embedding = read_flag(reader, "shares_embedding");
+  when.trains_output = read_flag(reader, "trains_output");
+  when.has_adapters = read_flag(reader, "has_adapters");
+  when.offsets_choice = read_flag(reader, "offsets_choice");
+}
+
 When read_when(const Reader& reader) {
   reader.allow({"cut",
                 "degree_above",
@@ -198,11 +207,7 @@ When read_when(const Reader& reader) {
   if (const auto scopes = reader.find("balance_loss")) read_scopes(*scopes, when);
   when.optimizers = read_names(reader, "optimizers", "names of optimizers");
   when.scales_loss = read_flag(reader, "scales_loss");
-  when.has_experts = read_flag(reader, "has_experts");
-  when.shares_embedding = read_flag(reader, "shares_embedding");
-  when.trains_output = read_flag(reader, "trains_output");
-  when.has_adapters = read_flag(reader, "has_adapters");
-  when.offsets_choice = read_flag(reader, "offsets_choice");
+  read_model(reader, when);
   read_placement(reader, when);
   if (const auto compares = reader.find("compares")) when.compares = read_comparison(*compares);
   return when;

@@ -45,11 +45,11 @@ std::string source_of_option(const Catalog& catalog, const std::string& stem,
                              const std::string& option) {
   std::vector<std::string> files = profile_names(catalog);
   std::ranges::stable_sort(files, {}, [&](const std::string& file) { return file != stem; });
+  const std::vector<std::string> libraries = names_in(catalog, "libraries");
   std::vector<std::filesystem::path> paths;
+  paths.reserve(files.size() + libraries.size());
   for (const std::string& file : files) paths.push_back(path_in(catalog, "engines", file));
-  for (const std::string& file : names_in(catalog, "libraries")) {
-    paths.push_back(path_in(catalog, "libraries", file));
-  }
+  for (const std::string& file : libraries) paths.push_back(path_in(catalog, "libraries", file));
   for (const std::filesystem::path& path : paths) {
     const Document document = open_document(path);
     if (!document.value.contains("options")) continue;

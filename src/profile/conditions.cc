@@ -247,11 +247,15 @@ bool recomputation_holds(const When& when, const Job& job) {
   return when.recompute_beyond.empty() || !known;
 }
 
+bool formats_hold(const When& when, const Precision& formats) {
+  if (when.parameters && *when.parameters != formats.parameters) return false;
+  return !when.compute || *when.compute == formats.compute;
+}
+
 /// The part of a condition that asks how a step is trained.
 bool training_part_holds(const When& when, const Job& job) {
   if (when.accumulates && *when.accumulates != (micro_batches_per_step(job) > 1)) return false;
-  if (when.compute && *when.compute != job.precision.compute) return false;
-  if (when.parameters && *when.parameters != job.precision.parameters) return false;
+  if (!formats_hold(when, job.precision)) return false;
   if (!recomputation_holds(when, job)) return false;
   if (when.clips && *when.clips != job.clips_by_global_norm) return false;
   const bool listed =
