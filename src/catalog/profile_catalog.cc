@@ -129,7 +129,10 @@ std::vector<std::string> profile_names_with_options(const Catalog& catalog) {
   std::vector<std::string> names;
   for (const std::string& stem : engine_stems(catalog)) {
     names.push_back(stem);
-    for (const std::string& word : words_offered(catalog, stem)) names.push_back(stem + "+" + word);
+    for (const std::string& word : words_offered(catalog, stem)) {
+      names.push_back(stem);
+      names.back().append("+").append(word);
+    }
   }
   return names;
 }
