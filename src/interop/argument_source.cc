@@ -251,6 +251,8 @@ class Lines {
       }
     } else if (equals != std::string::npos && is_name(word.substr(0, equals))) {
       take_assignment(word.substr(0, equals), word.substr(equals + 1), line);
+    } else if (word == "-m") {  // of Python: a module follows
+      open_.reset();
     } else if (open_ && (ends_options(word) || names_list(word))) {
       open_.reset();
       note_command(word);

@@ -389,6 +389,19 @@ TEST(ImportTest, PreferencesAreNotTakenForSamples) {
   EXPECT_FALSE(asks(axolotl, SourceForm::yaml));
 }
 
+// A launcher's own file may shard everything: it is asked for. A module that a launcher runs tells
+// the dialect as its script does.
+TEST(ImportTest, ALaunchersFileIsAskedFor) {
+  const std::string line =
+      "accelerate launch --config_file fsdp.yaml -m trl.scripts.sft --model_name_or_path "
+      "Qwen/Qwen3-0.6B --output_dir o\n";
+  const Imported result = imported(line, SourceForm::arguments, {{"world-size", "8"}});
+  EXPECT_TRUE(std::ranges::any_of(result.missing, [](const MissingFact& m) {
+    return m.what == "the file 'fsdp.yaml', which holds the launcher's settings";
+  }));
+  EXPECT_EQ(word_of(result.job, "engine"), "hf-trainer@5+trl");
+}
+
 // Kernels of other libraries are options of the engine.
 TEST(ImportTest, KernelsOfLibrariesAreOptions) {
   const std::string axolotl = "base_model: Qwen/Qwen3-0.6B\nsequence_len: 8\nmicro_batch_size: 1\n";
