@@ -153,5 +153,22 @@ TEST(EmptyTest, TwoDivisionsMayGiveTheSamePart) {
   EXPECT_TRUE(is_same_part(program, device({{2}, {1}}), once, twice));
 }
 
+// Two elements of "short", of each 4 of "long" or of a dim of 4 of which 2 are stored: rows whose
+// halves along b have 4 entries, but for the latter, which is not worked out.
+TEST(EmptyTest, RoomIsNotKnownWhereNotAllEntriesAreStored) {
+  Program program = mesh();
+  program.dims.push_back({.name = "visited", .extent = 4, .chosen = 2});
+  const DeviceClass all = device({{}, {}});
+  const Where where{.program = program, .device_class = all, .micro_batches = {}};
+  const Content row = content({{{}, {}}}, {{.axis = 1}});
+  Content visited = row;
+  visited.pieces[0].dims = {0, 2};
+  EXPECT_TRUE(has_room(where, row, -1, row));
+  EXPECT_FALSE(has_room(where, row, -1, visited));
+  EXPECT_FALSE(has_room(where, visited, -1, row));
+  program.dims.back().chosen = 4;
+  EXPECT_TRUE(has_room(where, row, -1, visited));
+}
+
 }  // namespace
 }  // namespace placet::testing

@@ -49,6 +49,7 @@ TEST(HeldTest, ADiagonalIsNotAll) {
   const std::vector<Unheld> unheld = find_unheld(program);
   ASSERT_EQ(unheld.size(), 1);
   const CheckFinding finding = finding_on(program, unheld[0]);
+  EXPECT_EQ(finding.expected, "every part of it on some device when the step begins");
   EXPECT_EQ(finding.difference, "no device has some part of it when the step begins");
   EXPECT_EQ(finding.found, "no class that 'holds' the part of 'w' at a 0, b 1");
   EXPECT_EQ(finding.fix, "let a class hold that part too, and update it there");

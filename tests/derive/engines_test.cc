@@ -172,6 +172,14 @@ TEST(DeepSpeed, QuantisedGradientsCrossHostsOnce) {
   EXPECT_EQ(count_of(apart, "backward all_to_all int4 dp/2 16384x8" + gradients), 1);
 }
 
+// Eight neighbours along a tensor axis fill a host: all other devices along dp are across hosts. Of
+// an eighth of the 262144 numbers the buffer has 16384 bytes.
+TEST(DeepSpeed, QuantisedGradientsOfFullHostsAllCrossThem) {
+  const std::string engine = "deepspeed@0.19.2+zeropp";
+  const Lines lines = states(quantised_job(engine, "dp=2:zero3 tp=8:tp", 2));
+  EXPECT_EQ(count_of(lines, "backward all_to_all int4 dp 16384x8 quantised gradients"), 1);
+}
+
 // No matrix divides by twice 3 devices; stage 2 all-reduces.
 TEST(DeepSpeed, QuantisedGradientsFallBack) {
   const std::string engine = "deepspeed@0.19.2+zeropp";

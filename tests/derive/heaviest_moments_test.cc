@@ -3,9 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <algorithm>
 #include <random>
 #include <tuple>
+#include <utility>
 
 namespace placet {
 namespace {
@@ -35,16 +36,22 @@ std::int64_t bytes_of(const std::vector<std::int64_t>& held,
   return sum;
 }
 
-/// Piece by piece: the first moment of each key with most bytes, and when it is.
-std::map<Key, std::vector<std::int64_t>> counted(const std::vector<Work>& order,
-                                                 const std::vector<std::int64_t>& kept) {
-  std::map<Key, std::vector<std::int64_t>> out;
+using Moment = std::pair<Key, std::vector<std::int64_t>>;
+
+/// Piece by piece: the first moment of each key with most bytes, in the order of work.
+std::vector<Moment> counted(const std::vector<Work>& order, const std::vector<std::int64_t>& kept) {
+  std::vector<Moment> out;
   std::vector<std::int64_t> held(kept.size(), 0);
   for (const Work& work : order) {
     std::int64_t& own = held[static_cast<std::size_t>(work.chunk)];
     if (work.kind == Work::Kind::backward) --own;
-    const auto [known, added] = out.emplace(key_of(work.kind, work.chunk, held), held);
-    if (!added && bytes_of(held, kept) > bytes_of(known->second, kept)) known->second = held;
+    const Key key = key_of(work.kind, work.chunk, held);
+    const auto known = std::ranges::find(out, key, &Moment::first);
+    const bool is_first = known == out.end();
+    if (is_first || bytes_of(held, kept) > bytes_of(known->second, kept)) {
+      if (!is_first) out.erase(known);
+      out.emplace_back(key, held);
+    }
     if (work.kind == Work::Kind::forward) ++own;
   }
   return out;
@@ -64,10 +71,10 @@ TEST(HeaviestMoments, AreThoseOfTheWholeOrder) {
     for (std::int64_t c = 0; c < chunks; ++c) kept.push_back(pick(0, 3));
     const std::int64_t device = pick(0, degree - 1);
     const auto all = counted(order_of_work(schedule, degree, device, m), kept);
-    std::map<Key, std::vector<std::int64_t>> told;
+    std::vector<Moment> told;
     for (const WorkMoment& one : heaviest_moments(schedule, degree, device, m, kept)) {
       EXPECT_EQ(one.arrived, 0);
-      told.emplace(key_of(one.kind, one.chunk, one.held), one.held);
+      told.emplace_back(key_of(one.kind, one.chunk, one.held), one.held);
     }
     EXPECT_EQ(told, all) << "degree " << degree << ", device " << device << ", " << chunks
                          << " chunks, groups of " << schedule.group << ", m " << m;

@@ -63,5 +63,21 @@ TEST(Lengths, OneLengthHasNoSpread) {
   EXPECT_FALSE(spread_of_lengths(job, prepare(job)).has_value());
 }
 
+// A sample of 16 tokens takes two of the four devices: one round of 256 bytes forward, and twice as
+// much backward. It is half a round of a device, so that it takes a third of all, and a longest one
+// two: 7680 / 3 + 23040 x 2 / 3. Replicas along dp change nothing: 10 micro-batches are 20 samples.
+TEST(Lengths, ASampleGoesRoundTheDevicesThatShareIt) {
+  for (const auto& [placement, samples] : {std::pair{"cp=4:hdp", 10}, {"dp=2:ddp cp=4:hdp", 20}}) {
+    Job job = mixed_job(placement);
+    job.batch.global = samples;
+    job.batch.lengths[0].tokens = 16;
+    const LengthSpread spread = *spread_of_lengths(job, prepare(job));
+    EXPECT_EQ(spread.uses[0].devices, 2);
+    EXPECT_EQ(spread.uses[0].exchanged, bytes(10 * 3 * 256)) << placement;
+    EXPECT_EQ(spread.uses[1].exchanged, bytes(23040)) << placement;
+    EXPECT_EQ(spread.mean_exchanged, bytes(17920)) << placement;
+  }
+}
+
 }  // namespace
 }  // namespace placet

@@ -222,5 +222,30 @@ TEST(NarrowProducts, WhatOthersReadTooGoesAsItIs) {
   EXPECT_EQ(gathered_in(job, block, read_by(OpKind::linear)), nullptr);
 }
 
+/// Bytes that the block's matrices are gathered with after the update, by format.
+std::map<Dtype, std::int64_t> gathered_after_update(const ProductFormat& products,
+                                                    const std::vector<std::string>& resting) {
+  Job job = written_job(build_model(small_architecture(1)), "dp=2:zero1", 6, 2);
+  job.precision.products = products;
+  job.profile.weights_rest_in = resting;
+  job.weight_copies = weight_copies(job.precision, job.profile, job.cluster);
+  std::map<Dtype, std::int64_t> sent;
+  const Derivation derivation = derive(job);
+  for (const CommunicationTerm& term : derivation.communication.front().terms) {
+    const bool updated = term.unit == "block" && term.what == "updated parameters";
+    if (updated) sent[term.dtype] += in_bytes(term.payload) * term.count;
+  }
+  return sent;
+}
+
+// The block has 576 numbers in matrices, and 2 x 8 in norms, which rest in 16 bits. Matrices go in
+// one byte a number where they rest so, and have no scales of blocks to be made from them.
+TEST(NarrowProducts, MatricesThatRestNarrowAreGatheredSo) {
+  using Sent = std::map<Dtype, std::int64_t>;
+  EXPECT_EQ(gathered_after_update(kFp8, {"fp8"}), (Sent{{Dtype::bf16, 32}, {Dtype::fp8, 576}}));
+  EXPECT_EQ(gathered_after_update(kFp8, {}), (Sent{{Dtype::bf16, 32 + 1152}}));
+  EXPECT_EQ(gathered_after_update(kMx, {"mxfp8"}), (Sent{{Dtype::bf16, 32 + 1152}}));
+}
+
 }  // namespace
 }  // namespace placet

@@ -77,5 +77,25 @@ TEST(LabelTest, GoesOnAfterZ) {
   EXPECT_EQ(label_of(26), "A1");
 }
 
+// Of equals the first is the best, and nothing is traded for it.
+TEST(RankTest, OfEqualsTheFirst) {
+  const Ranking ranking = rank({with("a", 60, 20, true), with("b", 60, 20, true)});
+  EXPECT_EQ(ranking.best, 0U);
+  EXPECT_EQ(ranking.least_memory, 0U);
+  EXPECT_EQ(ranking.answer,
+            "All of them fit. A (a) sends the least, 20.0 GB per device and step, and needs "
+            "60.0 GB. No other needs less memory.");
+}
+
+// No memory to fit into was given: only rules are judged.
+TEST(RankTest, WithoutAClusterNothingFits) {
+  std::vector<Judged> all = {with("a", 60, 20, true), with("b", 60, 30, true)};
+  for (Judged& judged : all) judged.derivation.capacity = Bytes();
+  EXPECT_TRUE(rank(all).answer.starts_with("None of them breaks a rule. A (a) sends the least,"));
+  all[1].derivation.findings.push_back({.rule = "product", .severity = Severity::error});
+  EXPECT_TRUE(rank(all).answer.starts_with("1 of 2 without a broken rule: A. A (a) needs "))
+      << rank(all).answer;
+}
+
 }  // namespace
 }  // namespace placet

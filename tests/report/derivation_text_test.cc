@@ -6,6 +6,7 @@
 
 #include "report/hand_made.h"
 #include "report/human.h"
+#include "report/memory_bars.h"
 
 namespace placet {
 namespace {
@@ -103,6 +104,18 @@ TEST(DerivationTextTest, SaysWhatIsTrained) {
   EXPECT_TRUE(
       has(text, "trained    10 of 1,010 parameters (0.99 %): a; frozen parameters rest in bf16\n"))
       << text;
+}
+
+// Letters stand in the bars of several classes unless blocks in colours do: they are explained.
+TEST(MemoryTextTest, LettersAreExplainedWhereTheyAreUsed) {
+  const auto with = [](bool colour, bool unicode) {
+    return memory_text(hand_made(), {.colour = colour, .unicode = unicode, .width = 100});
+  };
+  const std::string legend = "P parameters, O optimizer, G gradients";
+  EXPECT_TRUE(has(with(false, false), legend));
+  EXPECT_TRUE(has(with(false, true), legend));
+  EXPECT_TRUE(has(with(true, false), legend));
+  EXPECT_FALSE(has(with(true, true), legend));
 }
 
 }  // namespace

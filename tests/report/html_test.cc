@@ -4,6 +4,7 @@
 
 #include "report/hand_made.h"
 #include "report/html_parts.h"
+#include "report/program.h"
 
 namespace placet {
 namespace {
@@ -64,6 +65,21 @@ TEST(MemoryBarTest, PartsAreToScale) {
   const std::string svg = memory_bar(hand_made().derivation.memory[0], gigabytes(80), Bytes());
   EXPECT_NE(svg.find("c-parameters\" x=\"0.00\" y=\"0\" width=\"125.00\""), std::string::npos);
   EXPECT_NE(svg.find("c-optimizer\" x=\"125.00\" y=\"0\" width=\"250.00\""), std::string::npos);
+}
+
+// The mesh, and each instruction as often as it is written down, not as it is executed.
+TEST(ProgramPageTest, ShowsTheMeshAndWhatIsWritten) {
+  Program program;
+  program.axes = {{.name = "pp<", .degree = 2}, {.name = "dp", .degree = 4}};
+  const Step free{Instruction{.kind = InstructionKind::free}};
+  const Step loop{Loop{.last = 15, .body = {free}}};
+  program.classes = {{.name = "all", .body = {free, loop}}};
+  const std::string page = program_html("t", program, "the text");
+  for (const char* text :
+       {"<td>pp&lt;</td><td class=\"r\">2</td>", "<td>dp</td><td class=\"r\">4</td>",
+        "<td>free</td><td class=\"r\">2</td>", "<pre>the text</pre>"}) {
+    EXPECT_NE(page.find(text), std::string::npos) << text << "\n" << page;
+  }
 }
 
 }  // namespace

@@ -4,7 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/bug.h"
+#include "report/explanation.h"
 #include "report/hand_made.h"
+#include "report/trace.h"
 
 namespace placet {
 namespace {
@@ -134,6 +137,56 @@ TEST(DerivationJsonTest, SaysWhatIsTrained) {
   EXPECT_EQ(trained["share"], 10.0 / 1010);
   EXPECT_EQ(trained["modules"], Json({"a"}));
   EXPECT_EQ(trained["frozen_formats"], Json({{"bf16", 1000}}));
+}
+
+TEST(BugJsonTest, SaysWhatIsKnownOfTheBug) {
+  BugStory story{.name = "n", .title = "t", .story = "s", .facts = {{"system", "NeMo"}}};
+  story.call = "placet check job.toml";
+  story.faults_mean = "gradients are not summed";
+  const Json json = Json::parse(bug_json(story, std::nullopt));
+  EXPECT_EQ(json["schema"], "placet.bug/1");
+  EXPECT_EQ(json["system"], "NeMo");
+  EXPECT_EQ(json["call"], "placet check job.toml");
+  EXPECT_EQ(json["faults_mean"], "gradients are not summed");
+  EXPECT_FALSE(json.contains("not_visible"));
+  EXPECT_FALSE(json.contains("verdict"));
+  const Json unseen = Json::parse(
+      bug_json({.name = "n", .title = "t", .story = "s", .not_visible = "in a file"}, {}));
+  EXPECT_EQ(unseen["not_visible"], "in a file");
+  EXPECT_FALSE(unseen.contains("call"));
+  EXPECT_FALSE(unseen.contains("faults_mean"));
+}
+
+TEST(ExplanationJsonTest, FactsHaveTheirSources) {
+  const Explanation device{.kind = "device",
+                           .word = "h",
+                           .facts = {{"memory_gib", "80", "a page"}, {"host", "pcie", ""}}};
+  const Json json = Json::parse(explanations_json("H", {device}));
+  EXPECT_EQ(json["word"], "H");
+  EXPECT_EQ(json["explanations"][0]["word"], "h");
+  EXPECT_EQ(json["explanations"][0]["facts"],
+            Json::parse(R"([{"key": "memory_gib", "value": "80", "source": "a page"},
+                            {"key": "host", "value": "pcie", "source": ""}])"));
+}
+
+// Blocks are told apart by their number; there is one head.
+TEST(TraceJsonTest, SlicesAreNamedAfterTheirUnits) {
+  Judged judged = hand_made();
+  Job job = *judged.job;
+  job.model.kinds.push_back({.name = "head", .role = UnitRole::head});
+  job.model.units = {{.kind = 0, .number = 12}, {.kind = 1}};
+  judged.job = std::make_shared<const Job>(job);
+  Simulation simulated;
+  simulated.slices = {{.doing = Doing::forward, .unit = 0},
+                      {.doing = Doing::backward, .unit = 1},
+                      {.axes = axis_bit(1), .what = "gradients"}};
+  std::vector<std::string> names;
+  const Json trace = Json::parse(trace_json(judged, simulated));
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X") names.push_back(event["name"]);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"forward of block 12", "backward of head",
+                                             "gradients over dp"}));
 }
 
 }  // namespace

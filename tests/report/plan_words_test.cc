@@ -28,5 +28,18 @@ TEST(DurationTest, IsInTheUnitThatFits) {
   EXPECT_EQ(duration(0.01), "14.4 minutes");
 }
 
+// Steps of $2 and 1,000,000 tokens: 2,500,000 tokens take three of them.
+TEST(PriceTest, IsOfAStepOrOfTraining) {
+  PlanSheet sheet;
+  PlanLine plan;
+  plan.found.figures.step = seconds(1);
+  plan.found.figures.tokens = 1e6;
+  EXPECT_EQ(price_words(sheet, plan, 8), "-");
+  plan.cost = 2;
+  EXPECT_EQ(price_words(sheet, plan, 8), "$2.00");
+  sheet.train_tokens = 2.5e6;
+  EXPECT_EQ(price_words(sheet, plan, 8), "$6.00");
+}
+
 }  // namespace
 }  // namespace placet

@@ -52,5 +52,15 @@ TEST(RunReportTest, AStepOfAResumedRunIsOneOfAll) {
   EXPECT_TRUE(step_text({.step = 10, .last = 12}).starts_with("step 10 of 12:"));
 }
 
+// Losses of 3 and 1 in a picture of 640 x 160: from its upper left to its lower right.
+TEST(RunReportTest, TheLineOfTheLossFillsItsPicture) {
+  RunSheet sheet = trained(2);
+  sheet.run.steps[0].ranks = 3;
+  sheet.run.steps[1].ranks = 1;
+  const std::string page = run_page(sheet);
+  EXPECT_TRUE(says(page, "points=\"0.0,0.0 640.0,160.0 \"")) << page;
+  EXPECT_TRUE(says(page, "from 1 to 3<")) << page;
+}
+
 }  // namespace
 }  // namespace placet

@@ -59,5 +59,16 @@ TEST(WrappedTest, BreaksBetweenWords) {
             "aaaaaaaaaa bbbbbbbbbb cccccccccc\n    dddddddddd");
 }
 
+// 10 + 2 + 20 + 2 + 20 columns are 14 too many: the last one that may go is left out, and the first
+// of them stays, since 10 + 2 + 20 have room.
+TEST(TableTest, TheLastColumnThatMayGoIsLeftOut) {
+  const TextStyle narrow{.width = 40};
+  const std::string wide(20, 'x');
+  const std::string text = table(
+      narrow, {{.title = "name"}, {.title = "b", .may_go = true}, {.title = "c", .may_go = true}},
+      {{"aaaaaaaaaa", wide, wide}}, 0);
+  EXPECT_EQ(text, "name        b\naaaaaaaaaa  " + wide + "\n");
+}
+
 }  // namespace
 }  // namespace placet

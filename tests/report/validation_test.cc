@@ -7,8 +7,8 @@
 namespace placet {
 namespace {
 
-// Two rows: 10 GiB measured, 11 and 8 predicted.
-Validation two_rows() {
+// Two rows: 10 GiB measured, 11 and 8 predicted. Without the summaries.
+Validation bare_rows() {
   Validation validation{.table = "runs.csv", .rows = 3, .scorable = 2, .predicted = 2};
   const double gib = 1073741824;
   for (const double predicted : {11.0, 8.0}) {
@@ -27,8 +27,10 @@ Validation two_rows() {
   validation.skipped.push_back({.row_id = "r3", .reason = "hidden is not stated"});
   validation.fits.push_back({.ran_out = true, .grade = FitGrade::too_large});
   validation.facts.push_back({"e@1", "prefetch", "0", "a page", 2});
-  return summarized(std::move(validation));
+  return validation;
 }
+
+Validation two_rows() { return summarized(bare_rows()); }
 
 TEST(ValidationReportTest, ToleranceIsTheLargestMeanError) {
   const Validation validation = two_rows();  // errors +10 % and -20 %: mean 15 %
@@ -101,6 +103,35 @@ TEST(ValidationReportTest, ATableWithoutScorableRowsSaysSo) {
   EXPECT_EQ(json["memory"]["rows"], 0);
   EXPECT_TRUE(json["memory"]["mean_abs_error"].is_null());
   EXPECT_NE(validation_text(none, {}, {}).find("0 scorable"), std::string::npos);
+}
+
+bool stands_in(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// A table of one measure and one engine has nothing to tell apart; a second of each is shown.
+TEST(ValidationReportTest, GroupsAreTablesWhereThereAreTwo) {
+  const std::string one = validation_text(two_rows(), {}, {.width = 100});
+  EXPECT_FALSE(stands_in(one, "by measure")) << one;
+  EXPECT_FALSE(stands_in(one, "by engine")) << one;
+  Validation validation = bare_rows();
+  validation.predictions[1].measure = "activations";
+  validation.predictions[1].labels.engine = "f@2";
+  const std::string two = validation_text(summarized(std::move(validation)), {}, {.width = 100});
+  EXPECT_TRUE(stands_in(two, "\nby measure ")) << two;
+  EXPECT_TRUE(stands_in(two, "\nactivations ")) << two;
+  EXPECT_TRUE(stands_in(two, "\nreserved ")) << two;
+  EXPECT_TRUE(stands_in(two, "\nby engine ")) << two;
+  EXPECT_TRUE(stands_in(two, "\nf@2 ")) << two;
+}
+
+// The row at +10 % was measured near the capacity, the one at -20 % was not.
+TEST(ValidationReportTest, RowsNearTheCapacityStandBesideTheOthers) {
+  Validation validation = bare_rows();
+  validation.predictions[0].near_limit = true;
+  const auto text = validation_text(summarized(std::move(validation)), {}, {.width = 100});
+  EXPECT_TRUE(stands_in(text, "\nnear capacity       1  10.00 %")) << text;
+  EXPECT_TRUE(stands_in(text, "\nnot near it         1  20.00 %")) << text;
 }
 
 }  // namespace
