@@ -176,7 +176,9 @@ TEST(DeepSpeed, QuantisedGradientsCrossHostsOnce) {
 // an eighth of the 262144 numbers the buffer has 16384 bytes.
 TEST(DeepSpeed, QuantisedGradientsOfFullHostsAllCrossThem) {
   const std::string engine = "deepspeed@0.19.2+zeropp";
-  const Lines lines = states(quantised_job(engine, "dp=2:zero3 tp=8:tp", 2));
+  Job job = quantised_job(engine, "dp=4:zero3 tp=8:tp", 4);
+  job.cluster = load_cluster(repository_data(), "h100-sxm:4", {}, "cluster");
+  const Lines lines = states(job);
   EXPECT_EQ(count_of(lines, "backward all_to_all int4 dp 16384x8 quantised gradients"), 1);
 }
 

@@ -144,15 +144,15 @@ TEST(BugJsonTest, SaysWhatIsKnownOfTheBug) {
   story.call = "placet check job.toml";
   story.faults_mean = "gradients are not summed";
   const Json json = Json::parse(bug_json(story, std::nullopt));
-  EXPECT_EQ(json["schema"], "placet.bug/1");
-  EXPECT_EQ(json["system"], "NeMo");
-  EXPECT_EQ(json["call"], "placet check job.toml");
-  EXPECT_EQ(json["faults_mean"], "gradients are not summed");
+  EXPECT_EQ(json.at("schema"), "placet.bug/1");
+  EXPECT_EQ(json.at("system"), "NeMo");
+  EXPECT_EQ(json.at("call"), "placet check job.toml");
+  EXPECT_EQ(json.at("faults_mean"), "gradients are not summed");
   EXPECT_FALSE(json.contains("not_visible"));
   EXPECT_FALSE(json.contains("verdict"));
   const Json unseen = Json::parse(
       bug_json({.name = "n", .title = "t", .story = "s", .not_visible = "in a file"}, {}));
-  EXPECT_EQ(unseen["not_visible"], "in a file");
+  EXPECT_EQ(unseen.at("not_visible"), "in a file");
   EXPECT_FALSE(unseen.contains("call"));
   EXPECT_FALSE(unseen.contains("faults_mean"));
 }
@@ -162,9 +162,9 @@ TEST(ExplanationJsonTest, FactsHaveTheirSources) {
                            .word = "h",
                            .facts = {{"memory_gib", "80", "a page"}, {"host", "pcie", ""}}};
   const Json json = Json::parse(explanations_json("H", {device}));
-  EXPECT_EQ(json["word"], "H");
-  EXPECT_EQ(json["explanations"][0]["word"], "h");
-  EXPECT_EQ(json["explanations"][0]["facts"],
+  EXPECT_EQ(json.at("word"), "H");
+  EXPECT_EQ(json.at("explanations").at(0).at("word"), "h");
+  EXPECT_EQ(json.at("explanations").at(0).at("facts"),
             Json::parse(R"([{"key": "memory_gib", "value": "80", "source": "a page"},
                             {"key": "host", "value": "pcie", "source": ""}])"));
 }

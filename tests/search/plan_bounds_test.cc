@@ -86,23 +86,26 @@ TEST(DeviceBounds, AHostMayTakeLongerThanItsDevice) {
   EXPECT_EQ(bounds.least(work, RecomputedPart::all, {100, 100}, 134).step, kNoBound);
 }
 
-// Nothing recomputed, or all, with the optimizer's state on the host, which the engine refuses to
-// do beside recomputation. However slow that one would be, it is refused, and not put aside.
+// Nothing recomputed, or all, with optimizer state divided, which the engine refuses to do beside
+// recomputation. However slow that plan would be, it is refused, and not put aside.
 TEST(PlanTree, WhatARuleExcludesIsNoMatterOfTime) {
   const Catalog catalog = find_catalog();
   Job base = load_unplaced_job(
-      catalog, {.model = "gpt2", .cluster = "2xh100-sxm", .sequence = 512, .global_batch = 2});
+      catalog,
+      {.model = "llama-3.2-1b", .cluster = "2xh100-sxm", .sequence = 2048, .global_batch = 8});
+  const When divided{.cuts = {Cut::batch},
+                     .states = {{.state = State::optimizer, .modes = {Mode::sharded}}}};
   base.profile.refusals.push_back({.what = "Not both.",
                                    .cure = "one of them",
-                                   .when = {{.offloads = State::optimizer}, {.recomputes = true}},
+                                   .when = {divided, {.recomputes = true}},
                                    .source = "a test"});
   const Choices choices = load_choices(catalog, load_strategies(catalog), "all");
   PlanConstraints constraints;
   constraints.degrees[AxisRole::batch] = 2;
-  constraints.micro_batch = 1;
+  constraints.micro_batch = 4;
   constraints.states.resize(choices.states.size());
-  constraints.states[0] = true;
-  constraints.offloads = {false, false, true};
+  constraints.states[1] = true;  // zero1
+  constraints.offloads = {true, false, false};
   constraints.recompute.resize(choices.recompute.size());
   constraints.recompute.front() = constraints.recompute.back() = true;
   const PlanSpace space(base, choices, constraints);
