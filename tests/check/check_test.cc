@@ -258,5 +258,32 @@ TEST(CheckTest, FactorsOfSeveralAxesAreNamed) {
       << verdict.findings.front().difference;
 }
 
+// What is gathered after the update was not written: nothing of the parameter is there afterwards.
+TEST(CheckTest, AParameterThatIsNotThereAfterTheStepIsNamed) {
+  const Verdict verdict = check(with("delete(copy, tensor=updated.embedding.transformer.wte*)"));
+  const auto lost =
+      std::ranges::find(verdict.findings, Condition::state_consistency, &CheckFinding::condition);
+  ASSERT_NE(lost, verdict.findings.end());
+  EXPECT_EQ(lost->tensor, "transformer.wte.weight");
+  EXPECT_EQ(lost->expected, "the part that it held before the step, brought up to date");
+  EXPECT_EQ(lost->difference, "the device does not hold its part after the step");
+}
+
+// Sums that are missing in both blocks: whatever is wrong for it, the loss behind them too, began
+// in the first one, which is unit 1 behind the embedding.
+TEST(CheckTest, WhatIsWrongInEveryBlockBeganInTheFirst) {
+  for (const std::string tensor : {"attention.o*", "mlp.down*"}) {
+    const Verdict verdict =
+        check(with("delete(reduce_scatter, phase=forward, tensor=" + tensor + ")"));
+    std::vector<std::string> wrong;
+    for (const CheckFinding& f : verdict.findings) {
+      if (f.condition == Condition::order) continue;
+      wrong.push_back(f.tensor);
+      EXPECT_TRUE(f.at.ends_with("(unit 1, micro-batch 0, step 1)")) << f.tensor << ": " << f.at;
+    }
+    EXPECT_NE(std::ranges::find(wrong, "loss"), wrong.end()) << tensor;
+  }
+}
+
 }  // namespace
 }  // namespace placet::testing

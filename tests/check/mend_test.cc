@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "algebra/verify.h"
 #include "lower/catalogue_jobs.h"
 #include "lower/small.h"
@@ -68,6 +70,38 @@ TEST(MendTest, TheWorkIsBounded) {
   EXPECT_TRUE(search.verdict.cure->cut_short);
   EXPECT_TRUE(search.verdict.cure->change.empty());
   EXPECT_FALSE(search.mended);
+}
+
+/// The event that is recorded behind the first of these instructions that writes the family.
+int event_behind(const Program& program, InstructionKind kind, const std::string& family) {
+  const Instruction* writer = nullptr;
+  for (const Step& step : program.classes.at(0).body) {
+    const auto* i = std::get_if<Instruction>(&step.what);
+    if (i == nullptr) continue;
+    const auto is_written = [&](const BufferRef& ref) {
+      return program.families.at(static_cast<std::size_t>(ref.family)).name == family;
+    };
+    if (writer == nullptr && i->kind == kind && std::ranges::any_of(i->outputs, is_written)) {
+      writer = i;
+    }
+    const bool records = i->kind == InstructionKind::record;
+    if (writer != nullptr && records && i->stream == writer->stream) return i->event;
+  }
+  return -1;
+}
+
+// A gradient that is scattered over dp on one queue lacks its sum over tp on another: there it comes
+// behind the wait for what was recorded behind the scatter, and for no other one.
+TEST(MendTest, ASumComesBehindTheWaitForWhatItSums) {
+  const std::string gradient = "own.embedding.transformer.wpe.weight";
+  const Program mutant = with_faults(
+      right_program(), {fault_from("delete(all_reduce, phase=reduce, tensor=" + gradient + ")")});
+  const int event = event_behind(mutant, InstructionKind::reduce_scatter, gradient);
+  ASSERT_GE(event, 0);
+  const MendSearch search = check_and_mend(mutant);
+  ASSERT_TRUE(search.mended);
+  EXPECT_TRUE(search.verdict.cure->change.ends_with("behind 'wait " + std::to_string(event) + "'"))
+      << search.verdict.cure->change;
 }
 
 }  // namespace
