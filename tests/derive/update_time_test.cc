@@ -93,12 +93,14 @@ TEST(UpdateTime, EnginesAddTheirKernels) {
 }
 
 // Arithmetic counts where it takes longer than memory: 16 operations of 800 elements at a sixteenth
-// of 1.6 GFLOP/s.
+// of 1.6 GFLOP/s, or of 16 FLOP/s: a rate has no least value.
 TEST(UpdateTime, ArithmeticCountsWhereItIsLonger) {
   Job job = bare_job("adamw");
   DeviceRates& rates = job.cluster->groups.front().device.rates;
   rates.matmul[static_cast<std::size_t>(MatmulFormat::bf16)] = teraflops_per_second(1.6e-3);
   EXPECT_NEAR(in_seconds(total_of(derive_time(job), TimeKind::update)), 16 * 800 / 1e8, 1e-12);
+  rates.matmul[static_cast<std::size_t>(MatmulFormat::bf16)] = teraflops_per_second(16e-12);
+  EXPECT_NEAR(in_seconds(total_of(derive_time(job), TimeKind::update)), 16 * 800, 1e-6);
 }
 
 /// One matrix of 128 x 512 in the place of the model's tensor.
