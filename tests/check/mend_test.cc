@@ -90,8 +90,8 @@ int event_behind(const Program& program, InstructionKind kind, const std::string
   return -1;
 }
 
-// A gradient that is scattered over dp on one queue lacks its sum over tp on another: there it comes
-// behind the wait for what was recorded behind the scatter, and for no other one.
+// A gradient that is scattered over dp on one queue lacks its sum over tp on another: there the sum
+// comes behind the wait for what was recorded behind the scatter, and for no other one.
 TEST(MendTest, ASumComesBehindTheWaitForWhatItSums) {
   const std::string gradient = "own.embedding.transformer.wpe.weight";
   const Program mutant = with_faults(
