@@ -1,5 +1,6 @@
 """The guard finds planted faults and is quiet without one."""
 
+import itertools
 import json
 import pathlib
 import subprocess
@@ -48,13 +49,32 @@ def test_sketches_of_parts_add_up_to_that_of_the_whole():
     whole = torch.randn(3_000_017, generator=torch.Generator().manual_seed(3))
     expected = sketch(whole, 5).double()
     for cuts in ([0, 1_500_009, 3_000_017], [0, 7, 1 << 20, (1 << 21) + 1, 3_000_017]):
-        parts = [
-            sketch(whole[a:b], 5, a).double() for a, b in zip(cuts, cuts[1:], strict=False)
-        ]
+        parts = [sketch(whole[a:b], 5, a).double() for a, b in itertools.pairwise(cuts)]
         assert torch.allclose(sum(parts), expected, rtol=1e-4, atol=0.5)
     assert abs(float(expected[1]) - 3_000_017) < 3e4, "the square of the norm"
     other = sketch(whole, 6).double()
     assert abs(float(other[0] - expected[0])) > 1, "signs of another tensor are others"
+
+
+def test_a_sketch_is_the_same_inside_autocast():
+    import torch
+
+    from placet.torch._sketch import sketch
+
+    numbers = torch.randn(5000, generator=torch.Generator().manual_seed(1))
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = sketch(numbers, 1)
+    assert torch.equal(inside, sketch(numbers, 1))
+
+
+@pytest.mark.parametrize(
+    ("backend", "of_host"),
+    [("gloo", True), ("nccl", False), ("cpu:gloo,cuda:nccl", True), ("undefined", True)],
+)
+def test_backends_that_send_tensors_of_the_host(backend, of_host):
+    from placet.torch._guard_shards import speaks_of_host
+
+    assert speaks_of_host(backend) == of_host
 
 
 def test_a_digest_changes_with_every_entry_and_its_place():
@@ -70,6 +90,13 @@ def test_a_digest_changes_with_every_entry_and_its_place():
             changed = whole.clone()
             changed[at] = not bool(changed[at]) if dtype == torch.bool else changed[at] + 1
             assert int(digest(changed)) != before, (dtype, at)
+    for numel in (8, 64, 1024):  # changes of many entries do not cancel
+        biases = torch.randn(50, numel, generator=torch.Generator().manual_seed(numel))
+        assert all(int(digest(one)) != int(digest(-one)) for one in biases)
+        flipped = biases.clone()
+        flipped[:, :2] *= -1
+        pairs = zip(biases, flipped, strict=True)
+        assert all(int(digest(one)) != int(digest(two)) for one, two in pairs)
     rows = torch.randn(3 << 20)
     swapped = torch.cat([rows[1 << 20 : 2 << 20], rows[: 1 << 20], rows[2 << 20 :]])
     assert int(digest(rows)) != int(digest(swapped))

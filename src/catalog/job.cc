@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 
 #include "catalog/cluster_catalog.h"
 #include "catalog/defaults.h"
@@ -47,9 +46,10 @@ void read_adapter_word(const std::string& word, Adapters& adapters, const InputF
   if (word == "all-linear") {
     adapters.all_linear = true;
   } else if (word.starts_with(kDropout)) {
-    char* end = nullptr;
-    const double share = std::strtod(word.c_str() + kDropout.size(), &end);
-    if (*end != 0 || word.size() == kDropout.size() || !(share >= 0 && share < 1)) {
+    double share = -1;
+    const char* last = word.data() + word.size();
+    const auto [at, error] = std::from_chars(word.data() + kDropout.size(), last, share);
+    if (error != std::errc() || at != last || !(share >= 0 && share < 1)) {
       throw InputError({.where = fault.where,
                         .value = word,
                         .problem = "is no share of entries",

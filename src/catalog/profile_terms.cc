@@ -149,6 +149,7 @@ void read_model(const Reader& reader, When& when) {
   when.has_experts = read_flag(reader, "has_experts");
   when.shares_embedding = read_flag(reader, "shares_embedding");
   when.trains_output = read_flag(reader, "trains_output");
+  when.trains_embedding = read_flag(reader, "trains_embedding");
   when.has_adapters = read_flag(reader, "has_adapters");
   when.offsets_choice = read_flag(reader, "offsets_choice");
 }
@@ -166,11 +167,13 @@ When read_when(const Reader& reader) {
                 "recomputes",
                 "compute",
                 "parameters",
+                "gather",
                 "clips",
                 "scales_loss",
                 "has_experts",
                 "shares_embedding",
                 "trains_output",
+                "trains_embedding",
                 "has_adapters",
                 "offsets_choice",
                 "balance_loss",
@@ -202,6 +205,7 @@ When read_when(const Reader& reader) {
   when.recomputes_every = read_flag(reader, "recomputes_every");
   if (const auto compute = reader.find("compute")) when.compute = read_dtype(*compute);
   if (const auto rest = reader.find("parameters")) when.parameters = read_dtype(*rest);
+  if (const auto used = reader.find("gather")) when.gather = read_dtype(*used);
   when.clips = read_flag(reader, "clips");
   when.drops_tokens = read_flag(reader, "drops_tokens");
   if (const auto scopes = reader.find("balance_loss")) read_scopes(*scopes, when);

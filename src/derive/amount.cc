@@ -108,8 +108,9 @@ std::optional<std::int64_t> value_over_parameters(Symbol symbol, const Layout& l
     return out;
   }
   if (symbol == Symbol::largest_tensor) {
-    for_each_parameter(layout, stage,
-                       [&](const LocalParameter& p) { out = std::max(out, p.elements); });
+    for_each_parameter(layout, stage, [&](const LocalParameter& p) {
+      if (p.trainable) out = std::max(out, p.elements);
+    });
     return out;
   }
   return std::nullopt;

@@ -102,7 +102,7 @@ void read_keys(const Reader& object, Dialect& dialect) {
 
 DerivedWord read_derived(const Reader& object) {
   object.allow({"word", "when", "product", "plus", "over", "minus", "text", "replaces", "rounds",
-                "decimal"});
+                "decimal", "beside"});
   DerivedWord derived{.word = object.at("word").text(),
                       .when = conditions_at(object, "when"),
                       .product = texts_at(object, "product"),
@@ -112,9 +112,11 @@ DerivedWord read_derived(const Reader& object) {
                       .text = {},
                       .replaces = false,
                       .rounds_down = false,
-                      .is_decimal = false};
+                      .is_decimal = false,
+                      .beside = false};
   if (const auto text = object.find("text")) derived.text = text->text();
   if (const auto replaces = object.find("replaces")) derived.replaces = replaces->flag();
+  if (const auto beside = object.find("beside")) derived.beside = beside->flag();
   if (const auto decimal = object.find("decimal")) derived.is_decimal = decimal->flag();
   if (const auto rounds = object.find("rounds")) {
     static const std::array<std::string, 1> kWays = {"down"};

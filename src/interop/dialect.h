@@ -66,6 +66,7 @@ struct DerivedWord {
   bool replaces = false;     // what a source says
   bool rounds_down = false;  // what does not divide evenly; else it is not known
   bool is_decimal = false;   // "0.25" where it does not divide evenly
+  bool beside = false;       // holds where another dialect leads, too
 };
 
 /// An axis of the placement: its degree is a word, its terms are the first that apply.

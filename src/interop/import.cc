@@ -152,6 +152,17 @@ bool is_word_of(const std::string& word, const std::vector<SharedDialect>& used)
   });
 }
 
+// Dialects that could lead and do not, each once.
+std::vector<const Dialect*> followers(const std::vector<SharedDialect>& used,
+                                      const Dialect& leading) {
+  std::vector<const Dialect*> found;
+  for (const SharedDialect& dialect : used) {
+    if (dialect == nullptr || dialect->axes.empty() || dialect.get() == &leading) continue;
+    if (std::ranges::find(found, dialect.get()) == found.end()) found.push_back(dialect.get());
+  }
+  return found;
+}
+
 // Launch lines and models first, so that what leads stands on what they say.
 void derive_all(const Catalog& catalog, const ImportRequest& request,
                 const std::vector<SharedDialect>& used, const Dialect& leading,
@@ -163,6 +174,9 @@ void derive_all(const Catalog& catalog, const ImportRequest& request,
     derive_words(*used[i], imported.unclear, imported.words, request.given);
   }
   imported.words["file"] = request.sources[0].file;
+  for (const Dialect* dialect : followers(used, leading)) {
+    derive_beside(*dialect, imported.unclear, imported.words, request.given);
+  }
   const Words said = imported.words;
   derive_words(leading, imported.unclear, imported.words, request.given);
   if (const auto model = imported.words.find("model"); model != imported.words.end()) {
@@ -218,6 +232,8 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
   derive_all(catalog, request, used, *leading, imported);
   settle_open(imported);
   mark_beyond(*leading, imported);
+  add_needs(*leading, imported);
+  for (const Dialect* dialect : followers(used, *leading)) add_needs(*dialect, imported);
   make_job(catalog, *leading, imported);
   add_ramp(imported);
   imported.findings = lint(catalog, imported);

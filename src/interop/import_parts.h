@@ -21,6 +21,13 @@ void mark_beyond(const Dialect& dialect, Imported& imported);
 void derive_words(const Dialect& dialect, const std::set<std::string>& unclear, Words& words,
                   const Words& given);
 
+/// The same of a dialect that another one leads: its words that hold all the same.
+void derive_beside(const Dialect& dialect, const std::set<std::string>& unclear, Words& words,
+                   const Words& given);
+
+/// What the dialect asks for where the sources leave it open.
+void add_needs(const Dialect& dialect, Imported& imported);
+
 /// Adds the sizes of the model that the words name, where nothing is said of them.
 void add_model_words(const Catalog& catalog, Words& words);
 

@@ -113,18 +113,29 @@ void take_defaults(const Dialect& dialect, const std::set<std::string>& unclear,
   }
 }
 
+// A word, where what it stands on is known. A default does not take the place of what was said and
+// not understood.
+void derive_word(const DerivedWord& derived, const std::set<std::string>& unclear, Words& words,
+                 const Words& given) {
+  const bool is_said = words.contains(derived.word) && !derived.replaces;
+  if (given.contains(derived.word) || is_said) return;
+  if (is_default(derived) && unclear.contains(derived.word)) return;
+  if (const auto value = value_of(derived, words)) words[derived.word] = *value;
+}
+
 }  // namespace
 
-// Each derived word, in the order of the file, where what it stands on is known. A default does not
-// take the place of what was said and not understood.
+// Each derived word, in the order of the file.
 void derive_words(const Dialect& dialect, const std::set<std::string>& unclear, Words& words,
                   const Words& given) {
   take_defaults(dialect, unclear, words);
+  for (const DerivedWord& derived : dialect.derived) derive_word(derived, unclear, words, given);
+}
+
+void derive_beside(const Dialect& dialect, const std::set<std::string>& unclear, Words& words,
+                   const Words& given) {
   for (const DerivedWord& derived : dialect.derived) {
-    const bool is_said = words.contains(derived.word) && !derived.replaces;
-    if (given.contains(derived.word) || is_said) continue;
-    if (is_default(derived) && unclear.contains(derived.word)) continue;
-    if (const auto value = value_of(derived, words)) words[derived.word] = *value;
+    if (derived.beside) derive_word(derived, unclear, words, given);
   }
 }
 
@@ -238,16 +249,6 @@ void check_model(const Catalog& catalog, const Dialect& dialect, Imported& impor
     imported.missing.push_back(
         {"a model that is known ('" + model->second + "' is not)", "--model NAME"});
     imported.job.erase(model);
-  }
-}
-
-void add_needs(const Dialect& dialect, Imported& imported) {
-  for (const NeededFact& need : dialect.needs) {
-    const bool is_given =
-        need.flag.starts_with("--placement") && imported.job.contains("placement");
-    if (is_given || !holds(need.when, imported.words)) continue;
-    imported.missing.push_back({filled(need.what, imported.words).value_or(need.what),
-                                filled(need.flag, imported.words).value_or(need.flag)});
   }
 }
 
@@ -405,6 +406,16 @@ std::vector<long long> batches_of_ramp(const Words& words) {
   return batches;
 }
 
+void add_needs(const Dialect& dialect, Imported& imported) {
+  for (const NeededFact& need : dialect.needs) {
+    const bool is_given =
+        need.flag.starts_with("--placement") && imported.job.contains("placement");
+    if (is_given || !holds(need.when, imported.words)) continue;
+    imported.missing.push_back({filled(need.what, imported.words).value_or(need.what),
+                                filled(need.flag, imported.words).value_or(need.flag)});
+  }
+}
+
 void make_job(const Catalog& catalog, const Dialect& dialect, Imported& imported) {
   for (const std::string_view name : kJobWords) {
     const std::string word(name);
@@ -416,7 +427,6 @@ void make_job(const Catalog& catalog, const Dialect& dialect, Imported& imported
   if (imported.job.contains("engine")) std::erase(imported.job["engine"], ' ');
   describe_model(dialect, imported);
   check_model(catalog, dialect, imported);
-  add_needs(dialect, imported);
   add_placement(dialect, imported);
   add_open_batch(imported);
   if (!imported.job.contains("seq")) imported.missing.push_back({"the sequence", "--seq N"});

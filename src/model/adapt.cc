@@ -14,11 +14,13 @@ namespace {
 /// A whole name, the end of a module's name, or one part of it.
 bool matches_a_part(std::string_view pattern, std::string_view name) {
   if (matches_pattern(pattern, name)) return true;
-  const std::string_view module = name.substr(0, std::min(name.rfind('.'), name.size()));
-  if (module.ends_with(pattern) &&
-      module.substr(0, module.size() - pattern.size()).ends_with('.')) {
-    return true;
+  std::string_view end = name.substr(0, std::min(name.rfind('.'), name.size()));
+  while (!matches_pattern(pattern, end)) {
+    const std::size_t dot = end.find('.');
+    if (dot == std::string_view::npos) break;
+    end.remove_prefix(dot + 1);
   }
+  if (matches_pattern(pattern, end)) return true;
   while (!name.empty()) {
     const std::size_t dot = name.find('.');
     if (matches_pattern(pattern, name.substr(0, dot))) return true;

@@ -25,7 +25,7 @@ enum class Symbol : std::uint8_t {
   parameters,      // trainable elements that the device computes with (after compute cuts)
   owned,           // elements whose optimizer state the device holds
   largest_unit,    // elements of its largest unit, after compute cuts
-  largest_tensor,  // elements of its largest parameter tensor, after compute cuts
+  largest_tensor,  // elements of its largest trained tensor, after compute cuts
   blocks,          // blocks it hosts
   experts,         // experts it hosts
   data_degree,     // product of the axes that divide samples or tokens of dense work
@@ -107,11 +107,13 @@ struct When {
   std::optional<bool> recomputes_every;  // of every n blocks one is
   std::optional<Dtype> compute;          // the job computes in this format
   std::optional<Dtype> parameters;       // parameters rest in this format
+  std::optional<Dtype> gather;           // ... and are gathered for use in this one
   std::optional<bool> clips;             // gradients are clipped by their global norm
   std::optional<bool> scales_loss;       // the loss is scaled dynamically
   std::optional<bool> has_experts;       // the model has routed experts
   std::optional<bool> shares_embedding;  // embedding and output matrix are one tensor
   std::optional<bool> trains_output;     // the output matrix is trained
+  std::optional<bool> trains_embedding;  // the embedding is
   std::optional<bool> has_adapters;      // low-rank adapters are trained
   std::optional<bool> offsets_choice;    // experts are chosen by offset scores (router correction)
   std::optional<bool> drops_tokens;      // experts take no more tokens than they have slots

@@ -76,8 +76,11 @@ bool is_cast(const Profile& profile, const Operator& op) {
 
 bool is_wide_in_use(const Job& job, const Parameter& parameter) {
   const std::int64_t computed = bits_of(job.precision.compute);
+  const bool gathered = std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
+    return axis.how.modes.parameters == Mode::sharded_gather;
+  });
   return bits_of(parameter.dtype.value_or(job.precision.parameters)) > computed &&
-         bits_of(job.precision.gather) > computed;
+         (!gathered || bits_of(job.precision.gather) > computed);
 }
 
 void set_formats(Job& job) {

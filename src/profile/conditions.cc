@@ -63,13 +63,15 @@ bool shares_embedding(const Model& model) {
   });
 }
 
-bool trains_output(const Model& model) {
-  return std::ranges::any_of(model.kinds, [](const UnitKind& kind) {
-    return kind.role == UnitRole::head &&
-           std::ranges::any_of(kind.parameters, [](const Parameter& p) {
-             return p.trainable && contains(p.classes, TensorClass::head);
-           });
+/// Whether the model trains a tensor of the class, or none, as a condition asks; adapters are not it.
+bool trains_as_asked(const std::optional<bool>& asked, const Model& model, TensorClass of) {
+  if (!asked) return true;
+  const bool trains = std::ranges::any_of(model.kinds, [of](const UnitKind& kind) {
+    return std::ranges::any_of(kind.parameters, [of](const Parameter& p) {
+      return p.trainable && contains(p.classes, of) && !contains(p.classes, TensorClass::adapters);
+    });
   });
+  return *asked == trains;
 }
 
 bool has_adapters(const Model& model) {
@@ -249,6 +251,7 @@ bool recomputation_holds(const When& when, const Job& job) {
 
 bool formats_hold(const When& when, const Precision& formats) {
   if (when.parameters && *when.parameters != formats.parameters) return false;
+  if (when.gather && *when.gather != formats.gather) return false;
   return !when.compute || *when.compute == formats.compute;
 }
 
@@ -272,7 +275,8 @@ bool training_part_holds(const When& when, const Job& job) {
 bool model_part_holds(const When& when, const Model& model) {
   if (when.has_experts && *when.has_experts != (model.figures.experts > 0)) return false;
   if (when.shares_embedding && *when.shares_embedding != shares_embedding(model)) return false;
-  if (when.trains_output && *when.trains_output != trains_output(model)) return false;
+  if (!trains_as_asked(when.trains_output, model, TensorClass::head)) return false;
+  if (!trains_as_asked(when.trains_embedding, model, TensorClass::embedding)) return false;
   if (when.has_adapters && *when.has_adapters != has_adapters(model)) return false;
   return !when.offsets_choice || *when.offsets_choice == offsets_choice(model);
 }
@@ -488,11 +492,13 @@ When asked_first(const When& when) {
           .states = when.states,
           .compute = when.compute,
           .parameters = when.parameters,
+          .gather = when.gather,
           .clips = when.clips,
           .scales_loss = when.scales_loss,
           .has_experts = when.has_experts,
           .shares_embedding = when.shares_embedding,
           .trains_output = when.trains_output,
+          .trains_embedding = when.trains_embedding,
           .has_adapters = when.has_adapters,
           .offsets_choice = when.offsets_choice,
           .drops_tokens = when.drops_tokens,

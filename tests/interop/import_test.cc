@@ -402,6 +402,38 @@ TEST(ImportTest, ALaunchersFileIsAskedFor) {
   EXPECT_EQ(word_of(result.job, "engine"), "hf-trainer@5+trl");
 }
 
+// DeepSpeed's file leads, and what the trainer says of adapters, kernels and recomputation holds
+// all the same; so it does where accelerate's file stands first.
+TEST(ImportTest, FineTuningHoldsWhoeverLeads) {
+  const auto together = [](const std::string& one, const std::string& other, SourceForm form) {
+    const ImportRequest request{
+        .sources = {parse_source(one, SourceForm::yaml, "one"), parse_source(other, form, "two")},
+        .dialect = {},
+        .given = {{"world-size", "8"}}};
+    return import_sources(find_catalog(), request).job;
+  };
+  const std::string sharded = R"({"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}})";
+  const std::string trl =
+      "model_name_or_path: Qwen/Qwen3-0.6B\nuse_peft: true\nlora_target_modules: all-linear\n"
+      "load_in_4bit: true\nper_device_train_batch_size: 2\n";
+  const Words fine = together(trl, sharded, SourceForm::json);
+  EXPECT_EQ(fine.at("lora"), "16,all-linear,dropout=0.05");
+  EXPECT_EQ(fine.at("precision"), "qlora-single");
+  EXPECT_EQ(fine.at("engine"), "deepspeed@0.19.3+trl");
+  EXPECT_EQ(fine.at("recompute"), "full");
+  const std::string factory =
+      "model_name_or_path: Qwen/Qwen3-0.6B\nstage: sft\nfinetuning_type: lora\ncutoff_len: 1024\n"
+      "lora_target: [q_proj, v_proj]\nenable_liger_kernel: true\n";
+  const Words liger = together(factory, sharded, SourceForm::json);
+  EXPECT_EQ(liger.at("lora"), "8,q_proj,v_proj");
+  EXPECT_EQ(liger.at("engine"), "deepspeed@0.19.3+liger");
+  const std::string launcher =
+      "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nfsdp_config:\n"
+      "  fsdp_version: 2\nnum_processes: 8\nmixed_precision: bf16\n";
+  EXPECT_EQ(together(launcher, trl, SourceForm::yaml).at("engine"), "accelerate@1+trl");
+  EXPECT_EQ(together(launcher, trl, SourceForm::yaml), together(trl, launcher, SourceForm::yaml));
+}
+
 // Kernels of other libraries are options of the engine.
 TEST(ImportTest, KernelsOfLibrariesAreOptions) {
   const std::string axolotl = "base_model: Qwen/Qwen3-0.6B\nsequence_len: 8\nmicro_batch_size: 1\n";
@@ -413,8 +445,11 @@ TEST(ImportTest, KernelsOfLibrariesAreOptions) {
       "  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin\n";
   EXPECT_EQ(engine(axolotl), "hf-trainer@5");
   EXPECT_EQ(engine(axolotl + plugins + "liger_rope: true\n"), "hf-trainer@5+cce+liger-rotary");
-  EXPECT_EQ(engine(axolotl + "liger_fused_linear_cross_entropy: true\nliger_rms_norm: true\n"),
+  const std::string liger = "liger_fused_linear_cross_entropy: true\nliger_rms_norm: true\n";
+  EXPECT_EQ(engine(axolotl + liger), "hf-trainer@5") << "without its plugin it does nothing";
+  EXPECT_EQ(engine(axolotl + "plugins:\n  - axolotl.integrations.liger.LigerPlugin\n" + liger),
             "hf-trainer@5+liger-loss+liger-norm");
+  EXPECT_EQ(engine(axolotl + plugins + "cut_cross_entropy: false\n"), "hf-trainer@5");
   EXPECT_EQ(engine("model_name_or_path: Qwen/Qwen3-0.6B\nstage: sft\nfinetuning_type: full\n"
                    "enable_liger_kernel: true\n"),
             "hf-trainer@5+liger");

@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ._guard_shards import Shards, gathered
+from ._guard_shards import Shards, gathered, speaks_of_host
 from ._sketch import digest, sketch
 
 
@@ -214,6 +214,12 @@ class Guard:
                 )
             )
 
+    def _sent(self, numbers: list[float]) -> Tensor:
+        """Numbers beside the model's first parameter, from where the group can send them."""
+        device = next((one.device for _, one in self._named), torch.device("cpu"))
+        host = speaks_of_host(str(dist.get_backend(self.group)))
+        return torch.tensor(numbers, dtype=torch.float64, device="cpu" if host else device)
+
     def _check_numbers(self) -> None:
         words, mine = [], []
         for at, group in enumerate(self.optimizer.param_groups):
@@ -224,7 +230,7 @@ class Guard:
         if self._norm is not None:
             words.append("the gradient's norm")
             mine.append(self._norm)
-        everyone = gathered(torch.tensor(mine, dtype=torch.float64), self.group)
+        everyone = gathered(self._sent(mine), self.group)
         for at, word in enumerate(words):
             column = everyone[:, at]
             near = word == "the gradient's norm"
@@ -251,7 +257,8 @@ class Guard:
 
     def _check_state(self) -> None:
         for axis in self._axes:
-            mine = torch.stack([digest(one) for one in axis.tensors])
+            digests = [digest(one) for one in axis.tensors]
+            mine = torch.stack([one.to(digests[0].device) for one in digests])
             everyone = gathered(mine, axis.group)
             most = everyone.mode(0).values
             off = everyone != most

@@ -97,7 +97,10 @@ class Shards:
     def _of_mesh(self, numbers: list[int]) -> list[tuple[str, str, list[int], float, float]]:
         info = self._params[numbers[0]].mesh_info
         mine = torch.stack(
-            [torch.cat([self._handed[at], self._own_part(at).to(self._handed[at])]) for at in numbers]
+            [
+                torch.cat([self._handed[at], self._own_part(at).to(self._handed[at])])
+                for at in numbers
+            ]
         )
         shards = gathered(mine, info.shard_process_group)
         total = shards.sum(0)  # over the shards of this replica
@@ -128,17 +131,16 @@ class Shards:
 
 
 def gathered(mine: Tensor, group: Any) -> Tensor:
-    """What every rank of a group holds in mine's place, on the host; mine may be on any device."""
-    mine = mine.to(_speaks_from(group))
+    """What every rank of a group holds in mine's place, on the host. mine may be on any device; of
+    the host it is sent from the current device where the group knows no tensors of the host."""
+    if mine.device.type == "cpu" and not speaks_of_host(str(dist.get_backend(group))):
+        accelerator = getattr(torch, "accelerator", None)  # since 2.6
+        mine = mine.to(accelerator.current_accelerator() if accelerator else "cuda")
     parts = [torch.empty_like(mine) for _ in range(dist.get_world_size(group))]
     dist.all_gather(parts, mine, group=group)
     return torch.stack(parts).cpu()
 
 
-def _speaks_from(group: Any) -> torch.device:
-    """A device whose tensors the backend of a group sends: NCCL and its like know none of the host."""
-    backend = str(dist.get_backend(group))
-    if backend in ("gloo", "mpi", "fake", "threaded", "undefined") or "cpu:" in backend:
-        return torch.device("cpu")
-    accelerator = getattr(torch, "accelerator", None)  # since 2.6
-    return accelerator.current_accelerator() if accelerator else torch.device("cuda")
+def speaks_of_host(backend: str) -> bool:
+    """Whether a backend, or one of several ("cpu:gloo,cuda:nccl"), sends tensors of the host."""
+    return backend in ("gloo", "mpi", "fake", "threaded", "undefined") or "cpu:" in backend

@@ -1,8 +1,8 @@
 """Numbers that stand for tensors: digests of their bits, and sketches that sums and means keep.
 
-Tensors are read in rows of `_ROW` numbers, each beside the same row of random weights, so that a
-number of either kind costs one pass over the tensor and a few megabytes. Weights are the same on
-all ranks, whatever their devices.
+Tensors are read in rows of `_ROW` numbers, each beside the same row of random weights, a few rows
+at a time, so that either number costs some passes over the tensor and at most 100 MB. Weights are
+the same on all ranks, whatever their devices.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 _ROW = 1 << 20
-_MOST_ROWS = 64  # read at a time: what is made on the way stays small
+_MOST_ROWS = 8  # read at a time: what is made on the way stays small
 _WHOLE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -46,9 +46,18 @@ def _mixed(number: int) -> int:
     return (number ^ number >> 31) >> 2
 
 
+def _stirred(numbers: Tensor) -> Tensor:
+    """Each number of 32 bits by another, high bits into low ones and back, in place."""
+    for shift, odd in ((16, 0x2C1B3C6D), (15, 0x297A2D39)):
+        numbers ^= (numbers >> shift) & ((1 << (32 - shift)) - 1)  # as if they had no sign
+        numbers *= odd
+    return numbers
+
+
 def digest(tensor: Tensor) -> Tensor:
-    """A number of 64 bits for the bits of a tensor and where they stand: no single entry can change
-    without it, as each is weighed by an odd number, and rows by odd numbers once more."""
+    """A number of 64 bits for the bits of a tensor and where they stand. No single entry can
+    change without it: each is weighed by an odd number and its bits are stirred, so that changes of several
+    do not cancel, and rows are weighed by odd numbers once more."""
     flat = local(tensor).contiguous().view(-1)
     bits = flat.view(_WHOLE[flat.element_size()])
     if bits.dtype == torch.int64:
@@ -59,9 +68,9 @@ def digest(tensor: Tensor) -> Tensor:
         piece = bits[at : at + _ROW * _MOST_ROWS].to(torch.int32)
         whole = piece.numel() // _ROW * _ROW
         if whole:
-            sums.append((piece[:whole].view(-1, _ROW) * odd).sum(1))
+            sums.append(_stirred(piece[:whole].view(-1, _ROW) * odd).sum(1))
         if whole < piece.numel():
-            sums.append((piece[whole:] * odd[: piece.numel() - whole]).sum().view(1))
+            sums.append(_stirred(piece[whole:] * odd[: piece.numel() - whole]).sum().view(1))
     if not sums:
         return torch.zeros((), dtype=torch.int64, device=bits.device)
     rows = torch.cat(sums)
@@ -70,9 +79,14 @@ def digest(tensor: Tensor) -> Tensor:
 
 
 def sketch(tensor: Tensor, seed: int, begin: int = 0) -> Tensor:
-    """The product of a tensor's numbers with signs, and with themselves: two numbers in fp32. `begin`
-    is where the tensor stands in the one that the signs are drawn for."""
+    """The product of a tensor's numbers with signs, and with themselves: two numbers in fp32.
+    `begin` is where the tensor stands in the one that the signs are drawn for."""
     flat = tensor.detach().reshape(-1)
+    with torch.autocast(flat.device.type, enabled=False):  # a hook may run inside of one
+        return _sketched(flat, seed, begin)
+
+
+def _sketched(flat: Tensor, seed: int, begin: int) -> Tensor:
     total = torch.zeros(2, device=flat.device)
     at = 0
     while at < flat.numel():
