@@ -56,8 +56,8 @@ def _stirred(numbers: Tensor) -> Tensor:
 
 def digest(tensor: Tensor) -> Tensor:
     """A number of 64 bits for the bits of a tensor and where they stand. No single entry can
-    change without it: each is weighed by an odd number and its bits are stirred, so that changes of several
-    do not cancel, and rows are weighed by odd numbers once more."""
+    change without it: each is weighed by an odd number and its bits are stirred, so that changes
+    of several do not cancel, and rows are weighed by odd numbers once more."""
     flat = local(tensor).contiguous().view(-1)
     bits = flat.view(_WHOLE[flat.element_size()])
     if bits.dtype == torch.int64:
