@@ -144,6 +144,12 @@ void read_scopes(const Reader& scopes, When& when) {
   if (when.balance.empty()) scopes.fail("names none", "scopes of a balance loss");
 }
 
+void read_formats(const Reader& reader, When& when) {
+  if (const auto compute = reader.find("compute")) when.compute = read_dtype(*compute);
+  if (const auto rest = reader.find("parameters")) when.parameters = read_dtype(*rest);
+  if (const auto used = reader.find("gather")) when.gather = read_dtype(*used);
+}
+
 /// What is asked of the model that is trained.
 void read_model(const Reader& reader, When& when) {
   when.has_experts = read_flag(reader, "has_experts");
@@ -203,9 +209,7 @@ When read_when(const Reader& reader) {
   when.recomputes = read_flag(reader, "recomputes");
   when.recomputes_some = read_flag(reader, "recomputes_some");
   when.recomputes_every = read_flag(reader, "recomputes_every");
-  if (const auto compute = reader.find("compute")) when.compute = read_dtype(*compute);
-  if (const auto rest = reader.find("parameters")) when.parameters = read_dtype(*rest);
-  if (const auto used = reader.find("gather")) when.gather = read_dtype(*used);
+  read_formats(reader, when);
   when.clips = read_flag(reader, "clips");
   when.drops_tokens = read_flag(reader, "drops_tokens");
   if (const auto scopes = reader.find("balance_loss")) read_scopes(*scopes, when);

@@ -89,29 +89,28 @@ std::int64_t experts_hosted(const Layout& layout) {
   return largest_share(layout.job->model.figures.experts, degree);
 }
 
-/// Symbols that add up or compare the parameters of a stage; none for the others.
+/// Symbols that add up or compare what a stage trains; none for the others.
 std::optional<std::int64_t> value_over_parameters(Symbol symbol, const Layout& layout,
                                                   const Stage& stage) {
-  std::int64_t out = 0;
-  if (symbol == Symbol::parameters) {
+  const auto each_trained = [&](auto&& f) {
+    std::int64_t out = 0;
     for_each_parameter(layout, stage,
-                       [&](const LocalParameter& p) { out += p.trainable ? p.elements : 0; });
+                       [&](const LocalParameter& p) { out = p.trainable ? f(out, p) : out; });
     return out;
+  };
+  using Value = std::int64_t;
+  using Local = LocalParameter;
+  if (symbol == Symbol::parameters) {
+    return each_trained([](Value sum, const Local& p) { return sum + p.elements; });
   }
   if (symbol == Symbol::owned) {
-    for_each_parameter(layout, stage,
-                       [&](const LocalParameter& p) { out += p.trainable ? p.rest[1] : 0; });
-    return out;
+    return each_trained([](Value sum, const Local& p) { return sum + p.rest[1]; });
   }
   if (symbol == Symbol::tensors) {
-    for_each_parameter(layout, stage, [&](const LocalParameter& p) { out += p.trainable ? 1 : 0; });
-    return out;
+    return each_trained([](Value sum, const Local&) { return sum + 1; });
   }
   if (symbol == Symbol::largest_tensor) {
-    for_each_parameter(layout, stage, [&](const LocalParameter& p) {
-      if (p.trainable) out = std::max(out, p.elements);
-    });
-    return out;
+    return each_trained([](Value most, const Local& p) { return std::max(most, p.elements); });
   }
   return std::nullopt;
 }
