@@ -63,7 +63,7 @@ bool shares_embedding(const Model& model) {
   });
 }
 
-/// Whether the model trains a tensor of the class, or none, as a condition asks; adapters are not it.
+/// Whether the model trains a tensor of the class, or none, as a condition asks; adapters are none.
 bool trains_as_asked(const std::optional<bool>& asked, const Model& model, TensorClass of) {
   if (!asked) return true;
   const bool trains = std::ranges::any_of(model.kinds, [of](const UnitKind& kind) {
