@@ -100,7 +100,7 @@ constexpr std::array kReaders = {
     KindReader{"bugs",
                [](const Catalog& c, const std::string& n, const std::string&) { load_bug(c, n); }},
     KindReader{"libraries", [](const Catalog& c, const std::string& n,
-                               const std::string&) { open_document(path_in(c, "libraries", n)); }},
+                               const std::string&) { require_readable_library(c, n); }},
     KindReader{"dialects", [](const Catalog& c, const std::string& n,
                               const std::string&) { open_document(path_in(c, "dialects", n)); }},
     KindReader{"lint", [](const Catalog& c, const std::string& n,

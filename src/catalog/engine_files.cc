@@ -139,6 +139,19 @@ std::vector<std::string> words_behind(const std::string& text, std::size_t plus)
   return words;
 }
 
+EngineFile read_library(const Catalog& catalog, const std::string& name) {
+  const std::filesystem::path path = path_in(catalog, kLibraries, name);
+  EngineFile library{
+      .path = path, .document = open_document(path), .inherited = {}, .libraries = {}};
+  const Reader reader(library.document);
+  reader.allow({"schema", "name", "title", "options"});
+  if (reader.at("schema").text() != kLibrarySchema) {
+    reader.at("schema").fail("is another schema", '"' + std::string(kLibrarySchema) + '"');
+  }
+  reader.at("title").text();
+  return library;
+}
+
 std::vector<EngineFile> read_libraries(const Catalog& catalog, const Document& engine) {
   std::vector<EngineFile> libraries;
   const auto listed = Reader(engine).find("libraries");
@@ -148,15 +161,7 @@ std::vector<EngineFile> read_libraries(const Catalog& catalog, const Document& e
     if (std::ranges::find(known, name.text()) == known.end()) {
       name.fail("is no file of data/libraries", list_words(known));
     }
-    const std::filesystem::path path = path_in(catalog, kLibraries, name.text());
-    libraries.push_back(
-        {.path = path, .document = open_document(path), .inherited = {}, .libraries = {}});
-    const Reader reader(libraries.back().document);
-    reader.allow({"schema", "name", "title", "options"});
-    if (reader.at("schema").text() != kLibrarySchema) {
-      reader.at("schema").fail("is another schema", '"' + std::string(kLibrarySchema) + '"');
-    }
-    reader.at("title").text();
+    libraries.push_back(read_library(catalog, name.text()));
   }
   return libraries;
 }

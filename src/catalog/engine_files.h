@@ -33,6 +33,9 @@ using EngineFilesView = std::span<const EngineFile>;
 /// path, for circles too.
 EngineFiles read_engine(const Catalog& catalog, const std::filesystem::path& path);
 
+/// A library of options by its name, its heading and keys checked.
+EngineFile read_library(const Catalog& catalog, const std::string& name);
+
 /// The files of options, one for each library, that an engine's file lists under `libraries`.
 std::vector<EngineFile> read_libraries(const Catalog& catalog, const Document& engine);
 

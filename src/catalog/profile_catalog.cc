@@ -197,4 +197,16 @@ void require_readable_engine(const Catalog& catalog, const std::string& name,
   }
 }
 
+void require_readable_library(const Catalog& catalog, const std::string& name) {
+  const EngineFile library = read_library(catalog, name);
+  Profile plain;
+  plain.saved = plain_saved_table();
+  for (const auto& [word, facts] : Reader(library.document).at("options").members()) {
+    facts.allow(option_keys());
+    facts.at("title").text();
+    Profile profile = plain;
+    read_facts(catalog, facts, profile);
+  }
+}
+
 }  // namespace placet

@@ -81,4 +81,7 @@ Amount parse_amount(const std::string& text, const std::string& where);
 /// Names of the internals of an operator kind, in order (see Operator in model/model.h).
 std::vector<std::string> internals_of(OpKind kind);
 
+/// The same of a library of options (data/libraries), each read over the plain theory.
+void require_readable_library(const Catalog& catalog, const std::string& name);
+
 }  // namespace placet
