@@ -156,8 +156,8 @@ std::vector<EngineFile> read_libraries(const Catalog& catalog, const Document& e
   std::vector<EngineFile> libraries;
   const auto listed = Reader(engine).find("libraries");
   if (!listed) return libraries;
+  const std::vector<std::string> known = names_in(catalog, kLibraries);
   for (const Reader& name : listed->items()) {
-    const std::vector<std::string> known = names_in(catalog, kLibraries);
     if (std::ranges::find(known, name.text()) == known.end()) {
       name.fail("is no file of data/libraries", list_words(known));
     }

@@ -262,7 +262,7 @@ class Replay {
     for (std::size_t i = chunk.size(); i-- > 0;) {
       const UnitFacts& unit = units_.at(chunk[i]);
       if (unit.prepared->gradients.backward) gather(chunk[i]);
-      if (ends_in_loss(unit)) run_terms_of_loss();
+      if (takes_loss(unit)) run_terms_of_loss();
       gradient = replay_.backward(unit, buffers[i], gradient, held);
       if (unit.memory.keep != Keep::step && !stays_joined(unit)) drop_gathered(chunk[i]);
       if (profile_.gradient_hold != GradientHold::micro_batch) reduce_unit(unit, held);
@@ -345,15 +345,15 @@ class Replay {
     return handles;
   }
 
+  static bool takes_loss(const UnitFacts& unit) {
+    return std::ranges::find(unit.kind->operators, OpKind::loss, &Operator::kind) !=
+           unit.kind->operators.end();
+  }
+
   /// The engine's own terms of one instant come and go.
   void run_own_terms(Instant instant) {
     run_terms(
         [instant](InstantSet set) { return (set & bit_of(instant)) != 0 && set != kEveryInstant; });
-  }
-
-  static bool ends_in_loss(const UnitFacts& unit) {
-    return std::ranges::any_of(unit.kind->operators,
-                               [](const Operator& op) { return op.kind == OpKind::loss; });
   }
 
   /// Those of the loss alone: what stays from forward to backward is there already.

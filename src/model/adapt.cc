@@ -11,19 +11,16 @@
 namespace placet {
 namespace {
 
-/// A whole name, the end of a module's name, or one part of it.
+/// Whether a pattern is of a tensor's whole name, of one part of it, or of the end of its module's
+/// name. Case: of model.layers.0.self_attn.q_proj.weight: q_proj, and self_attn.q_proj.
 bool matches_a_part(std::string_view pattern, std::string_view name) {
   if (matches_pattern(pattern, name)) return true;
-  std::string_view end = name.substr(0, std::min(name.rfind('.'), name.size()));
-  while (!matches_pattern(pattern, end)) {
-    const std::size_t dot = end.find('.');
-    if (dot == std::string_view::npos) break;
-    end.remove_prefix(dot + 1);
-  }
-  if (matches_pattern(pattern, end)) return true;
   while (!name.empty()) {
     const std::size_t dot = name.find('.');
-    if (matches_pattern(pattern, name.substr(0, dot))) return true;
+    const std::string_view module = name.substr(0, name.rfind('.'));
+    if (matches_pattern(pattern, name.substr(0, dot)) || matches_pattern(pattern, module)) {
+      return true;
+    }
     if (dot == std::string_view::npos) break;
     name.remove_prefix(dot + 1);
   }

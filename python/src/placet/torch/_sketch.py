@@ -1,7 +1,7 @@
 """Numbers that stand for tensors: digests of their bits, and sketches that sums and means keep.
 
 Tensors are read in rows of `_ROW` numbers, each beside the same row of random weights, a few rows
-at a time, so that either number costs some passes over the tensor and at most 100 MB. Weights are
+at a time, so that either number costs some passes over the tensor and some 100 MB. Weights are
 the same on all ranks, whatever their devices.
 """
 
