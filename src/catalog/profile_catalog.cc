@@ -157,8 +157,9 @@ EngineVariants engine_variants(const Catalog& catalog, const std::string& name) 
       read_engine(catalog, path_in(catalog, kEngines, engine_named(catalog, name, "engines").stem));
   EngineVariants variants;
   for (const auto& [word, place] : options_of(catalog, files)) {
-    EngineOption option{.name = word, .title = {}};
+    EngineOption option{.name = word, .title = {}, .file = {}};
     if (place.file != nullptr) {
+      option.file = place.file->path;
       option.title = Reader(place.file->document).at("options").at(word).at("title").text();
     } else {
       option.title = profile_title(catalog, place.stem);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ Profile load_profile(const Catalog& catalog, const std::string& text, const Job&
 struct EngineOption {
   std::string name;
   std::string title;
+  std::filesystem::path file;  // that has it under `options`; empty: a file of its own
   friend bool operator==(const EngineOption&, const EngineOption&) = default;
 };
 

@@ -39,35 +39,20 @@ std::string joined(const std::set<std::string>& texts) {
   return all;
 }
 
-/// Where an option's facts come from: of the first file that holds it, that engine's own before
-/// those that it inherits from.
-std::string source_of_option(const Catalog& catalog, const std::string& stem,
-                             const std::string& option) {
-  std::vector<std::string> files = profile_names(catalog);
-  std::ranges::stable_sort(files, {}, [&](const std::string& file) { return file != stem; });
-  const std::vector<std::string> libraries = names_in(catalog, "libraries");
-  std::vector<std::filesystem::path> paths;
-  paths.reserve(files.size() + libraries.size());
-  for (const std::string& file : files) paths.push_back(path_in(catalog, "engines", file));
-  for (const std::string& file : libraries) paths.push_back(path_in(catalog, "libraries", file));
-  for (const std::filesystem::path& path : paths) {
-    const Document document = open_document(path);
-    if (!document.value.contains("options")) continue;
-    const Json& options = document.value["options"];
-    if (!options.contains(option)) continue;
-    std::set<std::string> sources;
-    add_sources(options[option], sources);
-    return joined(sources);
-  }
-  return {};
+/// Where an option's facts come from.
+std::string source_of(const EngineOption& option) {
+  if (option.file.empty()) return {};
+  const Document document = open_document(option.file);
+  std::set<std::string> sources;
+  add_sources(document.value["options"][option.name], sources);
+  return joined(sources);
 }
 
 void add_chosen(const Catalog& catalog, const std::string& stem,
                 std::vector<ExplainedFact>& facts) {
   const EngineVariants variants = engine_variants(catalog, stem);
   for (const EngineOption& option : variants.options) {
-    facts.push_back(
-        {"option +" + option.name, option.title, source_of_option(catalog, stem, option.name)});
+    facts.push_back({"option +" + option.name, option.title, source_of(option)});
   }
   for (const EngineCase& given : variants.cases) {
     facts.push_back({"where", given.when, given.what});
