@@ -268,8 +268,10 @@ TEST(OptionTest, OptionsStandInTheFileOfTheirVersion) {
             "--engine: 'fat' is not an option of x@1; expected far, wide or wider-still; did you "
             "mean 'far'?");
   const EngineVariants variants = engine_variants(Catalog{engines.folder().path()}, "x@1");
+  const auto file = engines.folder().path() / "engines" / "x@1.json";
   EXPECT_EQ(variants.options,
-            (std::vector<EngineOption>{{"far", "f"}, {"wide", "w"}, {"wider-still", "r"}}));
+            (std::vector<EngineOption>{
+                {"far", "f", file}, {"wide", "w", file}, {"wider-still", "r", file}}));
 }
 
 Job setting(const std::string& family, const std::string& products, const std::string& device) {
