@@ -40,7 +40,7 @@ std::string joined(const std::set<std::string>& texts) {
 }
 
 /// Where an option's facts come from.
-std::string source_of(const EngineOption& option) {
+std::string origin_of(const EngineOption& option) {
   if (option.file.empty()) return {};
   const Document document = open_document(option.file);
   std::set<std::string> sources;
@@ -52,7 +52,7 @@ void add_chosen(const Catalog& catalog, const std::string& stem,
                 std::vector<ExplainedFact>& facts) {
   const EngineVariants variants = engine_variants(catalog, stem);
   for (const EngineOption& option : variants.options) {
-    facts.push_back({"option +" + option.name, option.title, source_of(option)});
+    facts.push_back({"option +" + option.name, option.title, origin_of(option)});
   }
   for (const EngineCase& given : variants.cases) {
     facts.push_back({"where", given.when, given.what});

@@ -47,7 +47,7 @@ std::string plain_text(const Json& value) {
 // --- files
 
 /// Where a figure of a file comes from: "datasheet, a page, 2025-06".
-std::string source_of(const Json& figure) {
+std::string origin_of(const Json& figure) {
   std::string source;
   for (const char* part : {"kind", "source", "date"}) {
     if (!figure.contains(part)) continue;
@@ -68,7 +68,7 @@ void add_facts(const Json& object, const std::string& prefix, std::vector<Explai
     if (!path.empty()) path += '.';
     path += key;
     if (value.is_object() && value.contains("value")) {
-      facts.push_back({path, plain_text(value["value"]), source_of(value)});
+      facts.push_back({path, plain_text(value["value"]), origin_of(value)});
     } else if (value.is_object()) {
       add_facts(value, path, facts);
     } else {
