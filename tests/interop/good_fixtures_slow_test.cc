@@ -93,7 +93,9 @@ std::optional<std::pair<std::string, std::string>> answer(const MissingFact& fac
   if (flag.starts_with("--placement")) return {{"placement", "dp=" + world + ":zero3"}};
   if (!flag.starts_with("--set ")) return std::nullopt;
   const std::string word = flag.substr(6, flag.find('=') - 6);
-  const std::string value = flag.substr(flag.find('=') + 1);
+  const std::string allowed = flag.substr(flag.find('=') + 1);
+  const std::string value = allowed.substr(0, allowed.find(" or "));
+  if (word == "vocabulary") return {{word, "32000"}};
   return {{word, value == "N" || value == "VALUE" ? "1" : value}};
 }
 
