@@ -268,11 +268,13 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
     imported.words[word] = value;
     imported.unclear.erase(word);
   }
+  imported.words["sources"] = std::to_string(request.sources.size());
   derive_all(catalog, request, used, *leading, imported);
   settle_open(imported);
   mark_beyond(*leading, imported);
   add_needs(*leading, imported);
   for (const Dialect* dialect : followers(used, *leading)) add_needs(*dialect, imported);
+  imported.words.erase("sources");
   make_job(catalog, *leading, imported);
   add_ramp(imported);
   imported.findings = lint(catalog, imported);

@@ -97,6 +97,9 @@ TEST(RealHuggingTest, RecipesOfPreferencesAreNoFineTuning) {
                                  "gamma_beta_ratio: 0.5\n", "use_vllm: true\n"}) {
     EXPECT_TRUE(asks_for(read_of({{"a.yaml", kRecipe + more}}), "samples alone")) << more;
   }
+  const std::string mixed =
+      kRecipe + "dataset_mixture:\n  seed: 0\npadding_free: true\nbeta: 0.1\n";
+  EXPECT_TRUE(asks_for(read_of({{"a.yaml", mixed}}), "samples alone"));
   const Imported tuned = read_of({{"a.yaml", kRecipe + "dataset_mixer:\n  d: 1.0\n"}});
   EXPECT_TRUE(tuned.missing.empty());
   EXPECT_EQ(said_of(tuned, "engine"), "hf-trainer@5+trl");
@@ -201,6 +204,21 @@ TEST_F(RealHuggingFilesTest, TheLineWinsOverTheLaunchersFile) {
   const auto twice = std::ranges::find(result.findings, "PL002", &LintFinding::code);
   ASSERT_NE(twice, result.findings.end());
   EXPECT_NE(twice->message.find("that one is taken"), std::string::npos);
+}
+
+// Defaults do not stand in for a file of settings that is not at hand.
+TEST_F(RealHuggingFilesTest, SettingsThatAreElsewhereAreAskedFor) {
+  const std::string line =
+      "#SBATCH --nodes=2\n#SBATCH --gpus-per-node=h100:8\naccelerate launch --num_processes 16 "
+      "--num_machines 2 scripts/sft.py --model_name_or_path Qwen/Qwen3-0.6B --config ";
+  write("a.sh", line + "far.yaml\n");
+  EXPECT_TRUE(asks_for(read("a.sh", {}), "'far.yaml'"));
+  write("near.yaml", kRecipe + "dataset_num_proc: 4\n");
+  write("b.sh", line + "near.yaml\n");
+  const Imported result = read("b.sh", {});
+  EXPECT_TRUE(result.missing.empty());
+  EXPECT_EQ(said_of(result, "global-batch"), "64");
+  EXPECT_EQ(said_of(result, "seq"), "512");
 }
 
 // JSON by another name.
