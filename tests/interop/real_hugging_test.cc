@@ -153,6 +153,19 @@ TEST(RealHuggingTest, LlamaFactorysLineHasItsDefaults) {
   EXPECT_TRUE(asks_for(read_of({{"a.sh", preferred + "--finetuning_type full\n"}}), "alone"));
 }
 
+// A trainer fills its own clipping in where the engine's file leaves it open.
+TEST(RealHuggingTest, ClippingThatATrainerFillsInIsSaid) {
+  const std::string file =
+      "{\"bf16\": {\"enabled\": true}, \"zero_optimization\": {\"stage\": 2},"
+      " \"gradient_clipping\": \"auto\", \"train_micro_batch_size_per_gpu\": 2}";
+  const auto advised = [](const Imported& result) {
+    return std::ranges::find(result.findings, "PL036", &LintFinding::code) != result.findings.end();
+  };
+  EXPECT_TRUE(advised(read_of({{"a.json", file}})));
+  const std::string line = kTrainerLine + "--bf16 True --deepspeed a.json\n";
+  EXPECT_FALSE(advised(read_of({{"a.sh", line}, {"a.json", file}})));
+}
+
 // Files on disk, in a folder of their own.
 class RealHuggingFilesTest : public testing::Test {
  protected:
