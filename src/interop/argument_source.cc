@@ -212,6 +212,7 @@ class Lines {
   std::vector<Setting> settings;
   std::vector<Setting> idle;  // of branches that are not taken
   std::set<std::string> commands;
+  std::vector<Setting> operands;
 
  private:
   static constexpr std::size_t kMostCommands = 1000;
@@ -220,6 +221,7 @@ class Lines {
   void take_words(const std::string& text, std::size_t number) {
     open_.reset();
     program_.clear();
+    caller_.clear();
     for (const LineWord& word : words_of(text)) {
       if (holds_options(word.text)) {
         for (const LineWord& inner : words_of(word.text)) take_word(inner, number);
@@ -255,22 +257,49 @@ class Lines {
       open_.reset();
     } else if (open_ && (ends_options(word) || names_list(word))) {
       open_.reset();
-      note_command(word);
+      note_command(word, line);
     } else if (open_) {
       extend(settings[*open_], taken);
     } else {
-      note_command(word);
+      note_command(word, line);
     }
   }
 
   // Programs, their subcommands and scripts, which say whose options follow.
-  void note_command(const std::string& word) {
+  void note_command(const std::string& word, std::size_t line) {
     if (commands.size() >= kMostCommands || word.size() > kLongestCommand) return;
-    if (runs_ == Runs::no || word.find_first_of("$|&<>\"'") != std::string::npos) return;
-    commands.insert(word);
-    commands.insert(word.substr(word.rfind('/') + 1));
+    if (runs_ == Runs::no || note_operand(word, line)) return;
+    if (word.find_first_of("$|&<>\"'") != std::string::npos) return;
+    for (const std::string& name : names_of(word)) commands.insert(name);
     if (!program_.empty()) commands.insert(program_ + " " + word);
+    caller_ = program_;
     program_ = word;
+  }
+
+  // "a/b/run.py", "b/run.py" and "run.py".
+  static std::vector<std::string> names_of(const std::string& path) {
+    std::vector<std::string> names = {path};
+    const std::size_t last = path.rfind('/');
+    if (last == std::string::npos) return names;
+    const std::size_t before = last == 0 ? std::string::npos : path.rfind('/', last - 1);
+    if (before != std::string::npos) names.push_back(path.substr(before + 1));
+    names.push_back(path.substr(last + 1));
+    return names;
+  }
+
+  // A configuration behind the program that is called with it.
+  bool note_operand(const std::string& word, std::size_t line) {
+    if (program_.empty() || operands.size() >= kMostCommands) return false;
+    const std::string value = value_of(word);
+    const bool is_file = value.ends_with(".yaml") || value.ends_with(".yml") ||
+                         value.ends_with(".json") || value.starts_with('$');
+    if (!is_file) return false;
+    std::vector<std::string> names = names_of(program_);
+    if (!caller_.empty()) names.push_back(caller_ + " " + program_);
+    for (const std::string& name : names) {
+      operands.push_back({.path = "$" + name, .value = value, .line = line});
+    }
+    return true;
   }
 
   void take_assignment(const std::string& name, const std::string& text, std::size_t line) {
@@ -359,6 +388,7 @@ class Lines {
   std::optional<std::size_t> open_;  // the option that takes the next words
   bool fresh_ = false;               // and has none so far
   std::string program_;              // the command before the word at hand
+  std::string caller_;               // and the one before that
 };
 
 }  // namespace
@@ -370,7 +400,8 @@ ScriptSettings script_settings(const std::string& text) {
   for (std::string line; std::getline(stream, line);) lines.take(line, ++number);
   return {.settings = std::move(lines.settings),
           .idle = std::move(lines.idle),
-          .commands = std::move(lines.commands)};
+          .commands = std::move(lines.commands),
+          .operands = std::move(lines.operands)};
 }
 
 }  // namespace placet

@@ -306,9 +306,9 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
                      int depth) {
   const Document document = open_document(file_of(catalog, "dialects", "dialect", name, where));
   const Reader reader(document);
-  reader.allow({"schema", "name", "title", "form", "source", "date", "like", "under", "marks",
-                "told-by", "keys", "derived", "needs", "axes", "beyond", "models", "unknown",
-                "gives-way-to", "export"});
+  reader.allow({"schema", "name",   "title",   "form",         "source",    "date",  "like",
+                "under",  "marks",  "told-by", "keys",         "derived",   "needs", "axes",
+                "beyond", "models", "unknown", "gives-way-to", "yields-to", "export"});
   Dialect dialect;
   dialect.name = name;
   dialect.title = reader.at("title").text();
@@ -318,6 +318,7 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
   dialect.marks = texts_at(reader, "marks");
   dialect.told_by = texts_at(reader, "told-by");
   dialect.gives_way_to = texts_at(reader, "gives-way-to");
+  dialect.yields_to = texts_at(reader, "yields-to");
   read_keys(reader.at("keys"), dialect);
   for (const Reader& item : reader.at("derived").items()) {
     dialect.derived.push_back(read_derived(item));

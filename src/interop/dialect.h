@@ -119,7 +119,8 @@ struct Dialect {
   std::vector<UnknownKeys> unknown;    // the longest beginning that fits holds
   std::vector<DialectAxis> axes;  // outermost first; none: it goes with a dialect that has some
   std::vector<std::string>
-      gives_way_to;  // dialects, without version, that lead where both are read
+      gives_way_to;                    // dialects, without version, that lead where both are read
+  std::vector<std::string> yields_to;  // dialects, without version, whose words win over its own
 };
 
 /// The meaning of a key in a dialect; none where it is not known. The longest path that fits wins.

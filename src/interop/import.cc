@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
+#include <utility>
 
 #include "catalog/reader.h"
 #include "interop/import_parts.h"
@@ -66,13 +68,18 @@ std::string name_of(Fate fate) {
 
 namespace {
 
-// Whether a dialect leaves it to one of the others to lead.
-bool gives_way(const Dialect& dialect, const std::vector<SharedDialect>& used) {
+// Whether one of the dialects has one of the names, which are without version.
+bool names_one_of(const std::vector<std::string>& names, const std::vector<SharedDialect>& used) {
   return std::ranges::any_of(used, [&](const SharedDialect& other) {
     if (other == nullptr) return false;
     const std::string name = other->name.substr(0, other->name.find('@'));
-    return std::ranges::find(dialect.gives_way_to, name) != dialect.gives_way_to.end();
+    return std::ranges::find(names, name) != names.end();
   });
+}
+
+// Whether a dialect leaves it to one of the others to lead.
+bool gives_way(const Dialect& dialect, const std::vector<SharedDialect>& used) {
+  return names_one_of(dialect.gives_way_to, used);
 }
 
 // The first that has axes and gives way to no other leads, or the first at all.
@@ -104,6 +111,16 @@ SharedDialect reader_of(const Catalog& catalog, const ImportRequest& request,
 
 constexpr std::size_t kMostSources = 16;
 
+// Files that programs are called with, where the dialect knows the program: settings as others.
+void add_operands(const Dialect& dialect, Source& source) {
+  for (Setting& operand : source.operands) {
+    if (!dialect.keys.contains(operand.path)) continue;
+    source.settings.push_back(std::move(operand));
+  }
+  source.operands.clear();
+  std::ranges::stable_sort(source.settings, {}, &Setting::line);
+}
+
 // The file that a setting names, relative to its source, where it is at hand; empty: none.
 std::filesystem::path named_file(const Dialect& dialect, const std::string& source,
                                  const Setting& setting) {
@@ -111,6 +128,7 @@ std::filesystem::path named_file(const Dialect& dialect, const std::string& sour
   if (meaning == nullptr || meaning->kind != ValueKind::file) return {};
   std::error_code none;
   const auto file = std::filesystem::path(source).parent_path() / setting.value;
+  if (file.extension() == ".py") return {};  // a program that says its settings
   return std::filesystem::is_regular_file(file, none) ? file : std::filesystem::path();
 }
 
@@ -138,9 +156,30 @@ void add_named_files(const Catalog& catalog, ImportRequest& request) {
   std::set<std::filesystem::path> known;
   for (const Source& source : request.sources) known.insert(place_on_disk(source.file));
   for (std::size_t i = 0; i < request.sources.size(); ++i) {
+    const SharedDialect dialect = reader_of(catalog, request, request.sources[i]);
+    if (dialect == nullptr) continue;
+    add_operands(*dialect, request.sources[i]);
     const Source source = request.sources[i];  // the list grows below
-    const SharedDialect dialect = reader_of(catalog, request, source);
-    if (dialect != nullptr) add_files_of(*dialect, source, known, request);
+    add_files_of(*dialect, source, known, request);
+  }
+}
+
+// The ledger of all sources in their order. Those whose words yield to another's speak first.
+void read_ledgers(const ImportRequest& request, const std::vector<SharedDialect>& used,
+                  Imported& imported) {
+  std::vector<std::vector<LedgerLine>> ledgers(used.size());
+  std::size_t turn = 0;
+  for (const bool yields : {true, false}) {
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      if ((used[i] != nullptr && names_one_of(used[i]->yields_to, used)) != yields) continue;
+      read_ledger(request.sources[i], used[i].get(), imported);
+      ledgers[i] = std::exchange(imported.ledger, {});
+      for (LedgerLine& line : ledgers[i]) line.turn = turn;
+      ++turn;
+    }
+  }
+  for (std::vector<LedgerLine>& ledger : ledgers) {
+    std::ranges::move(ledger, std::back_inserter(imported.ledger));
   }
 }
 
@@ -212,9 +251,9 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
     used.push_back(reader_of(catalog, request, source));
     imported.dialects.push_back(used.back() == nullptr ? "" : used.back()->name);
     if (used.back() != nullptr) imported.read_by.emplace(source.file, used.back());
-    read_ledger(source, used.back().get(), imported);
     imported.comments.emplace(source.file, source.comments);
   }
+  read_ledgers(request, used, imported);
   const Dialect* leading = leading_of(used);
   if (leading == nullptr) {
     throw InputError({.where = request.sources.front().file,
@@ -229,11 +268,13 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
     imported.words[word] = value;
     imported.unclear.erase(word);
   }
+  imported.words["sources"] = std::to_string(request.sources.size());
   derive_all(catalog, request, used, *leading, imported);
   settle_open(imported);
   mark_beyond(*leading, imported);
   add_needs(*leading, imported);
   for (const Dialect* dialect : followers(used, *leading)) add_needs(*dialect, imported);
+  imported.words.erase("sources");
   make_job(catalog, *leading, imported);
   add_ramp(imported);
   imported.findings = lint(catalog, imported);

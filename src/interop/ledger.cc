@@ -59,7 +59,8 @@ std::optional<std::string> counterpart(const KeyMeaning& meaning, const std::str
 
 // A key without a value leaves what the engine takes by itself.
 bool is_empty(const std::string& value) {
-  return value.empty() || value == "null" || value == "~" || value == "None";
+  return value.empty() || value == "null" || value == "~" || value == "None" || value == "[]" ||
+         value == "{}";
 }
 
 // A value that nothing says anything of.
@@ -103,6 +104,11 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
   const bool is_assumed = takes_anyway(meaning, line.setting.value);
   if (meaning.word.empty()) {
     line.fate = is_assumed ? Fate::understood : fate_of(meaning.effect);
+    if (line.fate == Fate::not_modelled && is_empty(line.setting.value)) {
+      line.fate = Fate::no_effect;
+      line.what = "empty: as if it were not said";
+      return;
+    }
     if (is_assumed) line.what = "as the engine's profile has it";
     if (line.fate == Fate::not_modelled) line.what = meaning.effect;
     return;

@@ -172,17 +172,18 @@ void find_twice_said(const Imported& imported, std::vector<LintFinding>& finding
     const auto [found, is_new] = first.emplace(line.what, &line);
     const LedgerLine& before = *found->second;
     if (is_new || before.said == line.said) continue;
-    findings.push_back({.code = "PL002",
-                        .name = "said-twice",
-                        .severity = "warning",
-                        .file = line.file,
-                        .line = line.setting.line,
-                        .message = "'" + line.setting.path + "' is " + line.setting.value +
-                                   " here, and '" + before.setting.path + "' is " +
-                                   before.setting.value + " at " + before.file + ":" +
-                                   std::to_string(before.setting.line) + "; this one is taken",
-                        .fix = "leave one of them out",
-                        .edit = {}});
+    findings.push_back(
+        {.code = "PL002",
+         .name = "said-twice",
+         .severity = "warning",
+         .file = line.file,
+         .line = line.setting.line,
+         .message = "'" + line.setting.path + "' is " + line.setting.value + " here, and '" +
+                    before.setting.path + "' is " + before.setting.value + " at " + before.file +
+                    ":" + std::to_string(before.setting.line) +
+                    (line.turn < before.turn ? "; that one is taken" : "; this one is taken"),
+         .fix = "leave one of them out",
+         .edit = {}});
   }
 }
 

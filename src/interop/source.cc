@@ -27,12 +27,21 @@ std::vector<std::string> comments_of(const std::string& text, SourceForm form) {
   return comments;
 }
 
-SourceForm form_of(const std::filesystem::path& path) {
+// "{" and then a key or the end, as no script begins.
+bool is_json_object(const std::string& text) {
+  const std::size_t open = text.find_first_not_of(" \t\r\n");
+  if (open == std::string::npos || text[open] != '{') return false;
+  const std::size_t next = text.find_first_not_of(" \t\r\n", open + 1);
+  return next != std::string::npos && (text[next] == '"' || text[next] == '}');
+}
+
+// By the name's ending; JSON goes by other names too.
+SourceForm form_of(const std::filesystem::path& path, const std::string& text) {
   const std::string ending = path.extension().string();
   if (ending == ".toml") return SourceForm::toml;
   if (ending == ".yaml" || ending == ".yml") return SourceForm::yaml;
   if (ending == ".json" || ending == ".hjson" || ending == ".fragment") return SourceForm::json;
-  return SourceForm::arguments;
+  return is_json_object(text) ? SourceForm::json : SourceForm::arguments;
 }
 
 // "[table]", or "key = value" with blanks around the sign, which shells do not allow. Behind the
@@ -70,6 +79,7 @@ void take_script(ScriptSettings script, Source& source) {
   source.settings = std::move(script.settings);
   source.idle = std::move(script.idle);
   source.commands = std::move(script.commands);
+  source.operands = std::move(script.operands);
 }
 
 }  // namespace
@@ -124,8 +134,9 @@ Source parse_source(const std::string& text, SourceForm form, const std::string&
 }
 
 ConfigurationText read_source_text(const std::filesystem::path& path) {
-  return {.text = read_file_text(path, kMostBytes, "a configuration or a launch script"),
-          .form = form_of(path)};
+  std::string text = read_file_text(path, kMostBytes, "a configuration or a launch script");
+  const SourceForm form = form_of(path, text);
+  return {.text = std::move(text), .form = form};
 }
 
 ConfigurationText source_text_of(const SourceTexts& texts, const std::string& name) {
@@ -139,7 +150,7 @@ ConfigurationText source_text_of(const SourceTexts& texts, const std::string& na
                                  std::to_string(kMostBytes) + " bytes"});
   }
   const std::filesystem::path path(name);
-  return {.text = text, .form = path.has_extension() ? form_of(path) : form_of_text(text)};
+  return {.text = text, .form = path.has_extension() ? form_of(path, text) : form_of_text(text)};
 }
 
 Source source_of(const SourceTexts& texts, const std::string& name) {

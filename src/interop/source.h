@@ -34,7 +34,10 @@ struct Source {
   std::vector<Setting> settings;
   std::vector<Setting> idle = {};       // of a launch script: in branches that are not taken
   std::set<std::string> commands = {};  // of a launch script: programs and scripts that it calls
-  std::vector<std::string> comments;    // by line, from line 1; what follows a '#'
+  /// Of a launch script, the files that programs are called with: the path is the program behind a
+  /// '$' ("$run.py", "$tool train"), as its marks are written, each in every spelling.
+  std::vector<Setting> operands = {};
+  std::vector<std::string> comments;  // by line, from line 1; what follows a '#'
 };
 
 /// "toml", "yaml", "json" or "arguments".

@@ -29,6 +29,7 @@ struct ScriptSettings {
   /// Words in front of options: programs, scripts with and without their paths, and each with the
   /// word before it ("trl sft").
   std::set<std::string> commands;
+  std::vector<Setting> operands;  // files that those are called with, by the program
 };
 
 /// Variables are replaced where an earlier line gives them a plain value; all others are left as

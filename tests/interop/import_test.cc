@@ -310,7 +310,7 @@ TEST(ImportTest, TrlHasDefaultsOfItsOwn) {
   EXPECT_EQ(job("dtype: bfloat16\n").at("engine"), "hf-trainer@5+trl") << "under autocast";
   EXPECT_EQ(job("dtype: bfloat16\nbf16: false\n").at("engine"), "transformers-loop@5+trl");
   EXPECT_EQ(job("bf16: false\n").at("precision"), "fp32");
-  EXPECT_EQ(job("bf16: false\nfp16: true\n").at("precision"), "fp32-fp16-compute");
+  EXPECT_EQ(job("bf16: false\nfp16: true\n").at("precision"), "autocast-fp16");
   const Words sharded = job_of(
       "trl sft --model_name_or_path Qwen/Qwen3-0.6B --accelerate_config zero3 --max_length 2048\n",
       SourceForm::arguments);
