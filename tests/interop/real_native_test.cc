@@ -75,6 +75,18 @@ TEST(RealNativeTest, MaxTextsPoliciesOfRecomputation) {
   EXPECT_EQ(fate_of(custom, "decoder_layer_input"), Fate::not_modelled);
 }
 
+// Tokens beyond the capacity are dropped where products of experts are dense.
+TEST(RealNativeTest, MaxTextsFormatsAndCapacity) {
+  const std::string base = std::string(kMaxText) + "ici_fsdp_parallelism: 8\n";
+  const Imported stored = read_yaml(base + "weight_dtype: bfloat16\n", {{"world-size", "8"}});
+  EXPECT_EQ(word_of(stored, "precision"), "parameters=bf16,gradients=bf16");
+  const Imported dense =
+      read_yaml(base + "sparse_matmul: False\ncapacity_factor: 1.25\n", {{"world-size", "8"}});
+  EXPECT_EQ(word_of(dense, "routing"), "capacity=1.25");
+  const Imported sparse = read_yaml(base + "capacity_factor: 1.25\n", {{"world-size", "8"}});
+  EXPECT_EQ(word_of(sparse, "routing"), "");
+}
+
 TEST(RealNativeTest, MaxTextOnALaunchLine) {
   const Imported result =
       read_as(SourceForm::arguments,
@@ -168,6 +180,17 @@ TEST(RealNativeTest, RunsOfAPlatformHoldTheFileBelowParameters) {
   EXPECT_EQ(word_of(result, "placement"), "dp=16:fsdp");
   EXPECT_EQ(word_of(result, "global-batch"), "64");
   EXPECT_TRUE(result.missing.empty());
+}
+
+// Inside a node parameters are divided, across nodes they are copied: 64 devices of nodes of 4.
+TEST(RealNativeTest, HybridShardingAsksForTheDevicesOfANode) {
+  const std::string text =
+      foundry(std::string(kMpt) + "fsdp_config:\n  sharding_strategy: HYBRID_SHARD\n");
+  const Imported open = read_yaml(text, {{"world-size", "64"}});
+  ASSERT_EQ(open.missing.size(), 1U);
+  EXPECT_EQ(open.missing[0].flag, "--set per-node=N");
+  const Imported said = read_yaml(text, {{"world-size", "64"}, {"per-node", "4"}});
+  EXPECT_EQ(word_of(said, "placement"), "rep=16:ddp dp=4:fsdp");
 }
 
 constexpr const char* kTitan =
