@@ -194,6 +194,7 @@ class Lines {
  public:
   void take(const std::string& line, std::size_t number) {
     const std::size_t first = line.find_first_not_of(" \t");
+    goes_on_ = line.ends_with('\\');
     if (first != std::string::npos && line.compare(first, 8, "#SBATCH ") == 0) {
       runs_ = Runs::yes;
       take_words(line.substr(first + 8), number);
@@ -206,6 +207,7 @@ class Lines {
       if (runs_ == Runs::no) std::swap(settings, idle);
       take_words(rest, number);
       if (runs_ == Runs::no) std::swap(settings, idle);
+      if (!goes_on_) is_script_named_ = false;
     }
   }
 
@@ -266,7 +268,11 @@ class Lines {
   // Programs, their subcommands and scripts, which say whose options follow.
   void note_command(const std::string& word) {
     if (commands.size() >= kMostCommands || word.size() > kLongestCommand) return;
+    if (word.find_first_of("|&<>") != std::string::npos) is_script_named_ = false;
     if (runs_ == Runs::no || word.find_first_of("$|&<>\"'") != std::string::npos) return;
+    if (word.ends_with(".py") || word.ends_with(".yml") || word.ends_with(".yaml")) {
+      is_script_named_ = true;
+    }
     commands.insert(word);
     commands.insert(word.substr(word.rfind('/') + 1));
     if (!program_.empty()) commands.insert(program_ + " " + word);
@@ -279,7 +285,7 @@ class Lines {
     if (value.empty()) return;  // a list of options begins
     open_.reset();
     assign(name, value);
-    settings.push_back({.path = name, .value = value, .line = line});
+    settings.push_back({.path = name, .value = value, .line = line, .is_told = is_script_named_});
   }
 
   // Options that a variable holds, NAME="--nnodes 2 --node_rank 0": each is a setting where it
@@ -359,6 +365,8 @@ class Lines {
   std::optional<std::size_t> open_;  // the option that takes the next words
   bool fresh_ = false;               // and has none so far
   std::string program_;              // the command before the word at hand
+  bool goes_on_ = false;             // the line before ends in a backslash
+  bool is_script_named_ = false;     // in the command at hand: what follows is told to it
 };
 
 }  // namespace

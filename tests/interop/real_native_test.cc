@@ -99,6 +99,22 @@ TEST(RealNativeTest, MaxTextOnALaunchLine) {
   EXPECT_EQ(word_of(result, "global-batch"), "32");
 }
 
+// What is told to a script is no variable of the shell: a slip in it is found, also on a line that
+// goes on.
+TEST(RealNativeTest, SlipsInWhatAScriptIsToldAreFound) {
+  const Imported result =
+      read_as(SourceForm::arguments,
+              "OWN=1\nexport OTHER=2\npython3 MaxText/train.py MaxText/configs/base.yml \\\n"
+              "  model_name=llama3.1-8b ici_fdsp_parallelism=8 \\\n"
+              "  per_device_batch_size=1 max_target_length=2048\nLAST=3\n",
+              {{"world-size", "8"}});
+  EXPECT_EQ(fate_of(result, "OWN"), Fate::kept);
+  EXPECT_EQ(fate_of(result, "OTHER"), Fate::kept);
+  EXPECT_EQ(fate_of(result, "LAST"), Fate::kept);
+  EXPECT_EQ(fate_of(result, "ici_fdsp_parallelism"), Fate::unknown);
+  EXPECT_TRUE(is_found(result, "PL001"));
+}
+
 TEST(RealNativeTest, MaxTextsModelBySizes) {
   const Imported result = read_yaml(
       "per_device_batch_size: 1\nici_fsdp_parallelism: 8\nbase_emb_dim: 1024\n"
