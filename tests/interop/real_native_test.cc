@@ -19,7 +19,7 @@ Imported read_yaml(const std::string& text, const Words& given) {
   return read_as(SourceForm::yaml, text, given);
 }
 
-std::string word_of(const Imported& result, const std::string& word) {
+std::string job_word(const Imported& result, const std::string& word) {
   const auto found = result.job.find(word);
   return found == result.job.end() ? "" : found->second;
 }
@@ -43,11 +43,11 @@ constexpr const char* kMaxText =
 TEST(RealNativeTest, MaxTextLeavesTheOuterAxisToTheDevices) {
   const std::string base = std::string(kMaxText) + "ici_fsdp_parallelism: 4\n";
   const Imported copies = read_yaml(base + "dcn_data_parallelism: -1\n", {{"world-size", "32"}});
-  EXPECT_EQ(word_of(copies, "placement"), "rep=8:ddp dp=4:fsdp");
-  EXPECT_EQ(word_of(copies, "global-batch"), "64");
+  EXPECT_EQ(job_word(copies, "placement"), "rep=8:ddp dp=4:fsdp");
+  EXPECT_EQ(job_word(copies, "global-batch"), "64");
   const Imported parts = read_yaml(base + "dcn_data_parallelism: 1\ndcn_fsdp_parallelism: -1\n",
                                    {{"world-size", "32"}});
-  EXPECT_EQ(word_of(parts, "placement"), "dp=32:fsdp");
+  EXPECT_EQ(job_word(parts, "placement"), "dp=32:fsdp");
 }
 
 // The older name of the axis along a sequence: 8 devices share one sample of a half each.
@@ -56,13 +56,13 @@ TEST(RealNativeTest, MaxTextsAxisOfTheSequenceIsAnAxis) {
       "model_name: llama3-70b\nper_device_batch_size: 0.125\nmax_target_length: 4096\n"
       "ici_fsdp_parallelism: 1\nici_sequence_parallelism: 8\n",
       {{"world-size", "8"}});
-  EXPECT_EQ(word_of(result, "placement"), "cp=8:gather+fsdp");
-  EXPECT_EQ(word_of(result, "micro-batch"), "1");
+  EXPECT_EQ(job_word(result, "placement"), "cp=8:gather+fsdp");
+  EXPECT_EQ(job_word(result, "micro-batch"), "1");
 }
 
 TEST(RealNativeTest, MaxTextsPoliciesOfRecomputation) {
   const auto recompute = [](const std::string& policy) {
-    return word_of(
+    return job_word(
         read_yaml(std::string(kMaxText) + "remat_policy: " + policy + "\n", {{"world-size", "8"}}),
         "recompute");
   };
@@ -79,12 +79,12 @@ TEST(RealNativeTest, MaxTextsPoliciesOfRecomputation) {
 TEST(RealNativeTest, MaxTextsFormatsAndCapacity) {
   const std::string base = std::string(kMaxText) + "ici_fsdp_parallelism: 8\n";
   const Imported stored = read_yaml(base + "weight_dtype: bfloat16\n", {{"world-size", "8"}});
-  EXPECT_EQ(word_of(stored, "precision"), "parameters=bf16,gradients=bf16");
+  EXPECT_EQ(job_word(stored, "precision"), "parameters=bf16,gradients=bf16");
   const Imported dense =
       read_yaml(base + "sparse_matmul: False\ncapacity_factor: 1.25\n", {{"world-size", "8"}});
-  EXPECT_EQ(word_of(dense, "routing"), "capacity=1.25");
+  EXPECT_EQ(job_word(dense, "routing"), "capacity=1.25");
   const Imported sparse = read_yaml(base + "capacity_factor: 1.25\n", {{"world-size", "8"}});
-  EXPECT_EQ(word_of(sparse, "routing"), "");
+  EXPECT_EQ(job_word(sparse, "routing"), "");
 }
 
 TEST(RealNativeTest, MaxTextOnALaunchLine) {
@@ -94,9 +94,9 @@ TEST(RealNativeTest, MaxTextOnALaunchLine) {
               "python3 -m MaxText.train MaxText/configs/base.yml model_name=llama3.1-8b \\\n"
               "  per_device_batch_size=2 max_target_length=8192 ici_fsdp_parallelism=16\n",
               {{"world-size", "16"}});
-  EXPECT_EQ(word_of(result, "placement"), "dp=16:fsdp");
-  EXPECT_EQ(word_of(result, "model"), "llama-3.1-8b");
-  EXPECT_EQ(word_of(result, "global-batch"), "32");
+  EXPECT_EQ(job_word(result, "placement"), "dp=16:fsdp");
+  EXPECT_EQ(job_word(result, "model"), "llama-3.1-8b");
+  EXPECT_EQ(job_word(result, "global-batch"), "32");
 }
 
 // What is told to a script is no variable of the shell: a slip in it is found, also on a line that
@@ -122,7 +122,7 @@ TEST(RealNativeTest, MaxTextsModelBySizes) {
       "base_num_decoder_layers: 12\nhead_dim: 64\n",
       {{"world-size", "8"}});
   EXPECT_TRUE(result.missing.empty());
-  EXPECT_NE(word_of(result, "model").find("\"num_key_value_heads\":4"), std::string::npos);
+  EXPECT_NE(job_word(result, "model").find("\"num_key_value_heads\":4"), std::string::npos);
 }
 
 constexpr const char* kFoundry =
@@ -133,22 +133,24 @@ constexpr const char* kMpt =
     "model:\n  name: mpt_causal_lm\n  d_model: 1024\n  n_heads: 16\n  n_layers: 24\n"
     "  vocab_size: 72000\n";
 
-std::string foundry(const std::string& more) { return kFoundry + more; }
+std::string foundry_text(const std::string& more) { return kFoundry + more; }
 
 TEST(RealNativeTest, MptOfAnySizeIsAModel) {
-  const std::string said = word_of(read_yaml(foundry(kMpt), {{"world-size", "8"}}), "model");
+  const std::string said = job_word(read_yaml(foundry_text(kMpt), {{"world-size", "8"}}), "model");
   EXPECT_NE(said.find("\"vocab_size\":72000"), std::string::npos) << said;
   EXPECT_NE(said.find("\"learned_pos_emb\":true"), std::string::npos) << said;
-  const std::string alibi = word_of(
-      read_yaml(foundry(std::string(kMpt) + "  attn_config:\n    alibi: true\n"), {}), "model");
+  const std::string alibi =
+      job_word(read_yaml(foundry_text(std::string(kMpt) + "  attn_config:\n    alibi: true\n"), {}),
+               "model");
   EXPECT_NE(alibi.find("\"learned_pos_emb\":false"), std::string::npos) << alibi;
 }
 
 // Composer reduces in fp32 unless all is to be in the format of the product.
 TEST(RealNativeTest, FormatsOfComposersSharding) {
   const auto precision = [](const std::string& more) {
-    return word_of(read_yaml(foundry(std::string(kMpt) + kFsdp + more), {{"world-size", "8"}}),
-                   "precision");
+    return job_word(
+        read_yaml(foundry_text(std::string(kMpt) + kFsdp + more), {{"world-size", "8"}}),
+        "precision");
   };
   EXPECT_EQ(precision(""), "reduce=fp32");
   EXPECT_EQ(precision("  mixed_precision: DEFAULT\n"), "reduce=fp32");
@@ -159,13 +161,13 @@ TEST(RealNativeTest, SizesThatReplaceThoseOfTheNamedModelLeaveItOpen) {
   const std::string named =
       "model:\n  name: hf_causal_lm\n"
       "  pretrained_model_name_or_path: mistralai/Mistral-7B-v0.1\n";
-  EXPECT_TRUE(read_yaml(foundry(named + kFsdp), {{"world-size", "8"}}).missing.empty());
-  const Imported other = read_yaml(foundry(named + "  config_overrides:\n    hidden_size: 1152\n"),
-                                   {{"world-size", "8"}});
+  EXPECT_TRUE(read_yaml(foundry_text(named + kFsdp), {{"world-size", "8"}}).missing.empty());
+  const Imported other = read_yaml(
+      foundry_text(named + "  config_overrides:\n    hidden_size: 1152\n"), {{"world-size", "8"}});
   ASSERT_EQ(other.missing.size(), 1U);
   EXPECT_EQ(other.missing[0].flag, "--model NAME");
-  const Imported rows = read_yaml(foundry(named + "  config_overrides:\n    vocab_size: 51200\n"),
-                                  {{"world-size", "8"}});
+  const Imported rows = read_yaml(
+      foundry_text(named + "  config_overrides:\n    vocab_size: 51200\n"), {{"world-size", "8"}});
   EXPECT_EQ(fate_of(rows, "model.config_overrides.vocab_size"), Fate::not_modelled);
 }
 
@@ -174,15 +176,15 @@ TEST(RealNativeTest, AdaptersAndDeepSpeedInsideComposersFile) {
       "model:\n  name: hf_causal_lm\n"
       "  pretrained_model_name_or_path: mistralai/Mistral-7B-v0.1\n";
   const Imported adapters = read_yaml(
-      foundry(named + "  peft_config:\n    peft_type: LORA\n    r: 16\n    lora_dropout: 0\n"
-                      "    target_modules:\n    - q_proj\n    - v_proj\n"),
+      foundry_text(named + "  peft_config:\n    peft_type: LORA\n    r: 16\n    lora_dropout: 0\n"
+                           "    target_modules:\n    - q_proj\n    - v_proj\n"),
       {{"world-size", "8"}});
-  EXPECT_EQ(word_of(adapters, "lora"), "16,q_proj,v_proj");
+  EXPECT_EQ(job_word(adapters, "lora"), "16,q_proj,v_proj");
   const Imported stages =
-      read_yaml(foundry(named + "deepspeed_config:\n  zero_optimization:\n    stage: 3\n"),
+      read_yaml(foundry_text(named + "deepspeed_config:\n  zero_optimization:\n    stage: 3\n"),
                 {{"world-size", "8"}});
-  EXPECT_EQ(word_of(stages, "placement"), "dp=8:zero3");
-  EXPECT_EQ(word_of(stages, "engine"), "deepspeed@0.14");
+  EXPECT_EQ(job_word(stages, "placement"), "dp=8:zero3");
+  EXPECT_EQ(job_word(stages, "engine"), "deepspeed@0.14");
 }
 
 TEST(RealNativeTest, RunsOfAPlatformHoldTheFileBelowParameters) {
@@ -193,20 +195,20 @@ TEST(RealNativeTest, RunsOfAPlatformHoldTheFileBelowParameters) {
       "  model:\n    name: mpt_causal_lm\n    d_model: 1024\n    n_heads: 16\n    n_layers: 24\n"
       "  fsdp_config:\n    sharding_strategy: FULL_SHARD\n    mixed_precision: PURE\n",
       {});
-  EXPECT_EQ(word_of(result, "placement"), "dp=16:fsdp");
-  EXPECT_EQ(word_of(result, "global-batch"), "64");
+  EXPECT_EQ(job_word(result, "placement"), "dp=16:fsdp");
+  EXPECT_EQ(job_word(result, "global-batch"), "64");
   EXPECT_TRUE(result.missing.empty());
 }
 
 // Inside a node parameters are divided, across nodes they are copied: 64 devices of nodes of 4.
 TEST(RealNativeTest, HybridShardingAsksForTheDevicesOfANode) {
   const std::string text =
-      foundry(std::string(kMpt) + "fsdp_config:\n  sharding_strategy: HYBRID_SHARD\n");
+      foundry_text(std::string(kMpt) + "fsdp_config:\n  sharding_strategy: HYBRID_SHARD\n");
   const Imported open = read_yaml(text, {{"world-size", "64"}});
   ASSERT_EQ(open.missing.size(), 1U);
   EXPECT_EQ(open.missing[0].flag, "--set per-node=N");
   const Imported said = read_yaml(text, {{"world-size", "64"}, {"per-node", "4"}});
-  EXPECT_EQ(word_of(said, "placement"), "rep=16:ddp dp=4:fsdp");
+  EXPECT_EQ(job_word(said, "placement"), "rep=16:ddp dp=4:fsdp");
 }
 
 constexpr const char* kTitan =
@@ -215,7 +217,7 @@ constexpr const char* kTitan =
 
 TEST(RealNativeTest, TorchtitansFormatsReachTheJob) {
   const auto precision = [](const std::string& more) {
-    return word_of(read_as(SourceForm::toml, kTitan + more, {{"world-size", "8"}}), "precision");
+    return job_word(read_as(SourceForm::toml, kTitan + more, {{"world-size", "8"}}), "precision");
   };
   EXPECT_EQ(precision(""), "");
   EXPECT_EQ(precision("dtype = \"float32\"\n"), "");
@@ -235,7 +237,7 @@ TEST(RealNativeTest, ExpertsOverRanksOfASequenceHaveNoCounterpart) {
               "[parallelism]\ndata_parallel_shard_degree = 8\ncontext_parallel_degree = 2\n"
               "expert_parallel_degree = 16\n",
               {{"world-size", "16"}});
-  EXPECT_EQ(word_of(result, "model"), "qwen3-30b-a3b");
+  EXPECT_EQ(job_word(result, "model"), "qwen3-30b-a3b");
   EXPECT_EQ(fate_of(result, "parallelism.expert_parallel_degree"), Fate::not_modelled);
 }
 
@@ -251,10 +253,10 @@ TEST(RealNativeTest, NanotronsStarcoderAndItsOptimizer) {
                     "    is_starcoder2_config: true\n    grouped_query: true\n    num_kv_heads: 2\n"
                     "optimizer:\n  optimizer_factory:\n    name: sgd\n",
                 {});
-  const std::string model = word_of(result, "model");
+  const std::string model = job_word(result, "model");
   EXPECT_NE(model.find("\"model_type\":\"starcoder2\""), std::string::npos) << model;
   EXPECT_NE(model.find("\"intermediate_size\":2048"), std::string::npos) << model;
-  EXPECT_EQ(word_of(result, "optimizer"), "sgd");
+  EXPECT_EQ(job_word(result, "optimizer"), "sgd");
 }
 
 // 4 copies of 2 devices are 8; neither 16 nor 12 are.
