@@ -194,6 +194,7 @@ class Lines {
  public:
   void take(const std::string& line, std::size_t number) {
     const std::size_t first = line.find_first_not_of(" \t");
+    goes_on_ = line.ends_with('\\');
     if (first != std::string::npos && line.compare(first, 8, "#SBATCH ") == 0) {
       runs_ = Runs::yes;
       take_words(line.substr(first + 8), number);
@@ -206,6 +207,7 @@ class Lines {
       if (runs_ == Runs::no) std::swap(settings, idle);
       take_words(rest, number);
       if (runs_ == Runs::no) std::swap(settings, idle);
+      if (!goes_on_) is_script_named_ = false;
     }
   }
 
@@ -268,12 +270,20 @@ class Lines {
   // Programs, their subcommands and scripts, which say whose options follow.
   void note_command(const std::string& word, std::size_t line) {
     if (commands.size() >= kMostCommands || word.size() > kLongestCommand) return;
-    if (runs_ == Runs::no || note_operand(word, line)) return;
-    if (word.find_first_of("$|&<>\"'") != std::string::npos) return;
+    if (word.find_first_of("|&<>") != std::string::npos) is_script_named_ = false;
+    if (runs_ == Runs::no) return;
+    const bool is_plain = word.find_first_of("$|&<>\"'") == std::string::npos;
+    if (is_plain && is_script(word)) is_script_named_ = true;
+    if (note_operand(word, line) || !is_plain) return;
     for (const std::string& name : names_of(word)) commands.insert(name);
     if (!program_.empty()) commands.insert(program_ + " " + word);
     caller_ = program_;
     program_ = word;
+  }
+
+  // What is told settings by their names, NAME=VALUE, behind it.
+  static bool is_script(const std::string& word) {
+    return word.ends_with(".py") || word.ends_with(".yml") || word.ends_with(".yaml");
   }
 
   // "a/b/run.py", "b/run.py" and "run.py".
@@ -308,7 +318,7 @@ class Lines {
     if (value.empty()) return;  // a list of options begins
     open_.reset();
     assign(name, value);
-    settings.push_back({.path = name, .value = value, .line = line});
+    settings.push_back({.path = name, .value = value, .line = line, .is_told = is_script_named_});
   }
 
   // Options that a variable holds, NAME="--nnodes 2 --node_rank 0": each is a setting where it
@@ -389,6 +399,8 @@ class Lines {
   bool fresh_ = false;               // and has none so far
   std::string program_;              // the command before the word at hand
   std::string caller_;               // and the one before that
+  bool goes_on_ = false;             // the line before ends in a backslash
+  bool is_script_named_ = false;     // in the command at hand: what follows is told to it
 };
 
 }  // namespace

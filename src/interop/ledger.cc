@@ -152,6 +152,10 @@ void add_idle(const Source& source, std::size_t begin, Imported& imported) {
       [](const LedgerLine& a, const LedgerLine& b) { return a.setting.line < b.setting.line; });
 }
 
+bool is_variable(const Source& source, const Setting& setting) {
+  return source.form == SourceForm::arguments && !setting.path.starts_with('-') && !setting.is_told;
+}
+
 }  // namespace
 
 void read_ledger(const Source& source, const Dialect* dialect, Imported& imported) {
@@ -167,7 +171,7 @@ void read_ledger(const Source& source, const Dialect* dialect, Imported& importe
     const KeyMeaning* meaning = dialect == nullptr ? nullptr : meaning_of(*dialect, setting.path);
     if (meaning != nullptr) {
       understand(*meaning, line, imported);
-    } else if (source.form == SourceForm::arguments && !setting.path.starts_with('-')) {
+    } else if (is_variable(source, setting)) {
       line.fate = Fate::kept;  // a variable: its uses are settings of their own
     } else if (dialect != nullptr && compared++ < kMostNearest) {
       line.what = nearest_key(*dialect, setting.path);
