@@ -1,5 +1,5 @@
-// What a shell works out between "((" and "))": whole numbers, names of variables, brackets, the four
-// operations and the remainder, comparisons, "&&", "||" and "!". No shell is asked.
+// What a shell works out between "((" and "))": whole numbers, names of variables, brackets, the
+// four operations and the remainder, comparisons, "&&", "||" and "!". No shell is asked.
 #pragma once
 
 #include <functional>

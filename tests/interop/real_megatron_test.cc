@@ -225,5 +225,30 @@ TEST(RealMegatronTest, ALayoutThatHasNoCounterpartIsStillALayout) {
       is_found(yaml_read(pp + "  pipeline_model_parallel_layout: Et*5|t*4|mL\n"), "PL012"));
 }
 
+bool asks_for(const Imported& imported, const std::string& flag) {
+  return std::ranges::any_of(imported.missing, [&](const auto& m) { return m.flag == flag; });
+}
+
+TEST(RealMegatronTest, WhatNeitherFileNorPlacementSaysIsAskedFor) {
+  const Words given = {{"world-size", "16"}, {"model", "mixtral-8x7b"}};
+  EXPECT_TRUE(asks_for(yaml_read(kBridge, given), "--set sequence-parallel=true"));
+  const std::string layout =
+      "  pipeline_model_parallel_size: 2\n"
+      "  pipeline_model_parallel_layout: Et*5|t*4|mL\n";
+  EXPECT_TRUE(asks_for(yaml_read(kBridgeWhole + layout), "--placement TEXT"));
+}
+
+TEST(RealMegatronTest, BridgeOptionsOfItsEngineAreThoseOfMegatron) {
+  const std::string overlap =
+      "ddp: {overlap_grad_reduce: true, overlap_param_gather: true, use_megatron_fsdp: FSDP}\n";
+  const auto engine = [&](const std::string& sharded) {
+    std::string text = overlap;
+    text.replace(text.find("FSDP"), 4, sharded);
+    return said(yaml_read(kBridgeWhole + text), "engine");
+  };
+  EXPECT_EQ(engine("false"), "megatron-bridge@2026+overlap");
+  EXPECT_EQ(engine("true"), "megatron-bridge@2026+fsdp-overlap");
+}
+
 }  // namespace
 }  // namespace placet
