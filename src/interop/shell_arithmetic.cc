@@ -9,8 +9,8 @@
 namespace placet {
 namespace {
 
-constexpr long long kGreatest = 1'000'000'000'000'000;
-constexpr int kDeepest = 64;  // brackets and signs inside each other
+constexpr long long kMostReached = 1'000'000'000'000'000;
+constexpr int kMostNested = 64;  // brackets and signs inside each other
 
 // Operators, the loosest first; in a row the longer spelling first.
 using Operators = std::array<std::string_view, 4>;
@@ -21,15 +21,15 @@ constexpr std::array<Operators, 6> kLevels = {{{"||", "", "", ""},
                                                {"+", "-", "", ""},
                                                {"*", "/", "%", ""}}};
 
-std::optional<long long> within(long long value) {
-  if (value > kGreatest || value < -kGreatest) return std::nullopt;
+std::optional<long long> bounded(long long value) {
+  if (value > kMostReached || value < -kMostReached) return std::nullopt;
   return value;
 }
 
-std::optional<long long> product(long long a, long long b) {
+std::optional<long long> times_within(long long a, long long b) {
   long long value = 0;
   if (__builtin_mul_overflow(a, b, &value)) return std::nullopt;
-  return within(value);
+  return bounded(value);
 }
 
 std::optional<long long> applied(std::string_view sign, long long a, long long b) {
@@ -42,9 +42,9 @@ std::optional<long long> applied(std::string_view sign, long long a, long long b
   if (sign == ">=") return a >= b ? 1 : 0;
   if (sign == "<") return a < b ? 1 : 0;
   if (sign == ">") return a > b ? 1 : 0;
-  if (sign == "+") return within(a + b);
-  if (sign == "-") return within(a - b);
-  if (sign == "*") return product(a, b);
+  if (sign == "+") return bounded(a + b);
+  if (sign == "-") return bounded(a - b);
+  if (sign == "*") return times_within(a, b);
   return sign == "/" ? a / b : a % b;
 }
 
@@ -90,7 +90,7 @@ class Expression {
   }
 
   std::optional<long long> single() {
-    if (++depth_ > kDeepest) return std::nullopt;
+    if (++depth_ > kMostNested) return std::nullopt;
     const auto value = unnested();
     --depth_;
     return value;
@@ -128,7 +128,7 @@ class Expression {
     const bool is_octal = word.size() > 1 && word.front() == '0';
     if (is_number && is_octal) return std::nullopt;
     const auto value = is_number ? whole_number(word) : number_of_(word);
-    return value ? within(*value) : std::nullopt;
+    return value ? bounded(*value) : std::nullopt;
   }
 
   const std::string& text_;
