@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "interop/dialect.h"
+#include "interop/shell_arithmetic.h"
 #include "interop/shell_branches.h"
 #include "interop/source_parts.h"
 
@@ -48,6 +49,8 @@ class LineWords {
       take_quoted(c);
     } else if (c == '(' && word_.ends_with('$')) {
       take_substitution();
+    } else if (c == '(' && word_.ends_with('=') && begins_options()) {
+      end_word();
     } else if (c == '"' || c == '\'') {
       if (line_.find(c, next_ + 1) == std::string::npos) return;
       quote_ = c;
@@ -59,6 +62,12 @@ class LineWords {
     } else if (is_of_word(c)) {
       word_ += c;
     }
+  }
+
+  // "NAME=(--option value" and "NAME+=(--option value": a list of options begins.
+  bool begins_options() const {
+    const std::size_t first = line_.find_first_not_of(" \t\"'", next_ + 1);
+    return first != std::string::npos && line_.compare(first, 2, "--") == 0;
   }
 
   // "$(...)" and "$((...))" are of one word, whatever blanks are in them. One that is not closed on
@@ -136,29 +145,6 @@ Reference reference_at(const std::string& word, std::size_t dollar) {
   return reference;
 }
 
-constexpr long long kMostProduct = 1'000'000'000'000'000;
-
-// "$((8 * 4))" in the text as 32: products and quotients of whole numbers. Others stay.
-std::string with_products(std::string text) {
-  const std::size_t open = text.find("$((");
-  const std::size_t close = open == std::string::npos ? open : text.find("))", open);
-  if (close == std::string::npos) return text;
-  std::string inside = text.substr(open + 3, close - open - 3);
-  std::erase(inside, ' ');
-  long long value = 1;
-  char sign = '*';
-  for (std::size_t at = 0; at < inside.size();) {
-    const std::size_t end = std::min(inside.find_first_of("*/", at), inside.size());
-    const auto number = whole_number(inside.substr(at, end - at));
-    if (!number || *number < 1) return text;
-    if (sign == '*' && value > kMostProduct / *number) return text;
-    value = sign == '*' ? value * *number : value / *number;
-    sign = end < inside.size() ? inside[end] : '*';
-    at = end + 1;
-  }
-  return text.replace(open, close + 2 - open, std::to_string(value));
-}
-
 constexpr std::size_t kLongestValue = 4096;  // a longer one stays as it is written
 
 constexpr std::size_t kMostAdded = std::size_t{16} << 20;  // bytes of values, in all
@@ -178,7 +164,11 @@ std::string resolved(const std::string& word, const Variables& variables) {
     text += found != variables.end() ? found->second : *reference.otherwise;
     i = reference.end;
   }
-  return with_products(std::move(text));
+  const auto number_of = [&](const std::string& name) -> std::optional<long long> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : whole_number(found->second);
+  };
+  return with_shell_numbers(std::move(text), number_of);
 }
 
 // Where a command ends or its output goes: "|", "&&", ">", "2>&1", and the script that it runs.
@@ -197,7 +187,9 @@ class Lines {
     goes_on_ = line.ends_with('\\');
     if (first != std::string::npos && line.compare(first, 8, "#SBATCH ") == 0) {
       runs_ = Runs::yes;
+      const std::size_t before = settings.size();
       take_words(line.substr(first + 8), number);
+      for (std::size_t i = before; i < settings.size(); ++i) note_allotted(settings[i]);
       return;
     }
     const auto resolve = [this](const std::string& word) { return value_of(word); };
@@ -265,6 +257,20 @@ class Lines {
     } else {
       note_command(word, line);
     }
+  }
+
+  // What a batch system gives a script in variables: what its own lines ask for. Source: sbatch(1),
+  // OUTPUT ENVIRONMENT VARIABLES.
+  void note_allotted(const Setting& asked) {
+    static const std::map<std::string, std::vector<std::string>, std::less<>> kNames = {
+        {"--nodes", {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"}},
+        {"--ntasks", {"SLURM_NTASKS", "SLURM_NPROCS"}},
+        {"--ntasks-per-node", {"SLURM_NTASKS_PER_NODE"}},
+        {"--gpus-per-node", {"SLURM_GPUS_PER_NODE"}},
+        {"--cpus-per-task", {"SLURM_CPUS_PER_TASK"}}};
+    const auto found = kNames.find(asked.path);
+    if (found == kNames.end() || !whole_number(asked.value)) return;
+    for (const std::string& name : found->second) variables_[name] = asked.value;
   }
 
   // Programs, their subcommands and scripts, which say whose options follow.
