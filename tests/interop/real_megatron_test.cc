@@ -2,8 +2,8 @@
 // file here is made up; each shows one thing that was read wrongly.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 
+#include "imported.h"
 #include "interop/dialect.h"
 #include "interop/import.h"
 #include "interop/lint.h"
@@ -24,16 +24,6 @@ Imported script_read(const std::string& text, const Words& given = {}) {
 
 Imported yaml_read(const std::string& text, const Words& given = {}) {
   return read_real(text, SourceForm::yaml, given);
-}
-
-std::string said(const Imported& imported, const std::string& word) {
-  const auto found = imported.job.find(word);
-  return found == imported.job.end() ? "" : found->second;
-}
-
-bool is_found(const Imported& imported, const std::string& code) {
-  const auto findings = lint(find_catalog(), imported);
-  return std::ranges::any_of(findings, [&](const LintFinding& f) { return f.code == code; });
 }
 
 const std::string kSizes =
@@ -76,8 +66,8 @@ TEST(RealMegatronTest, ScriptsWorkOutSizesFromEachOther) {
       script_read("NODES=2\nDP=$((NODES * 8 / (2 * 1)))\nGBS=$((2 * $((1 + 2)) * DP))\n" + kSizes +
                   "--nnodes $NODES --nproc_per_node 8 --pipeline-model-parallel-size 2\n"
                   "--global-batch-size $GBS\n");
-  EXPECT_EQ(said(imported, "global-batch"), "48");
-  EXPECT_EQ(said(imported, "placement"), "pp=2:1f1b dp=8:ddp");
+  EXPECT_EQ(said_of(imported, "global-batch"), "48");
+  EXPECT_EQ(said_of(imported, "placement"), "pp=2:1f1b dp=8:ddp");
 }
 
 TEST(RealMegatronTest, ConditionsOnNumbersAreRead) {
@@ -88,8 +78,8 @@ TEST(RealMegatronTest, ConditionsOnNumbersAreRead) {
       "(( VPP > 0 )) && ARGS+=(--num-layers-per-virtual-pipeline-stage 1)\n" +
       kSizes + "--tensor-model-parallel-size $TP --pipeline-model-parallel-size 2\n";
   const Imported imported = script_read(script, {{"world-size", "4"}, {"global-batch", "4"}});
-  EXPECT_EQ(said(imported, "recompute"), "");
-  EXPECT_EQ(said(imported, "placement"), "pp=2:1f1b tp=2:tp+sp");
+  EXPECT_EQ(said_of(imported, "recompute"), "");
+  EXPECT_EQ(said_of(imported, "placement"), "pp=2:1f1b tp=2:tp+sp");
 }
 
 // A value behind an option of a list that stands on one line.
@@ -99,7 +89,7 @@ TEST(RealMegatronTest, ListsOfOptionsOnOneLineKeepTheirValues) {
       "ARGS+=(--recompute-num-layers 3)\n" +
           kSizes + "--global-batch-size 4\n",
       {{"world-size", "4"}});
-  EXPECT_EQ(said(imported, "recompute"), "first=3");
+  EXPECT_EQ(said_of(imported, "recompute"), "first=3");
 }
 
 TEST(RealMegatronTest, WhatABatchSystemIsAskedForIsKnownToTheScript) {
@@ -107,7 +97,7 @@ TEST(RealMegatronTest, WhatABatchSystemIsAskedForIsKnownToTheScript) {
       "#SBATCH --nodes=4\n#SBATCH --gpus-per-node=4\n" + kSizes +
       "--nnodes $SLURM_NNODES --nproc-per-node $SLURM_GPUS_PER_NODE --global-batch-size 8\n"
       "--tensor-model-parallel-size $SLURM_GPUS_PER_NODE --sequence-parallel\n");
-  EXPECT_EQ(said(imported, "placement"), "dp=4:ddp tp=4:tp+sp");
+  EXPECT_EQ(said_of(imported, "placement"), "dp=4:ddp tp=4:tp+sp");
 }
 
 // Other names for latent attention, dense layers in front and two shared experts of 64.
@@ -119,7 +109,7 @@ TEST(RealMegatronTest, LatentAttentionUnderItsOtherNames) {
                       "--first-k-dense-replace 1 --moe-layer-freq 1 --n-shared-experts 2\n"
                       "--moe-intermediate-size 64 --moe-router-topk 4 --global-batch-size 8\n",
                   {{"world-size", "8"}});
-  const std::string model = said(imported, "model");
+  const std::string model = said_of(imported, "model");
   EXPECT_NE(model.find(R"("model_type":"deepseek_v3")"), std::string::npos) << model;
   EXPECT_NE(model.find(R"("n_shared_experts":2)"), std::string::npos) << model;
   EXPECT_NE(model.find(R"("qk_rope_head_dim":32)"), std::string::npos) << model;
@@ -137,18 +127,18 @@ const std::string kNemo =
 TEST(RealMegatronTest, NemoFilesHoldTheirModel) {
   const Imported plain = yaml_read(kNemo);
   EXPECT_TRUE(plain.missing.empty());
-  EXPECT_EQ(said(plain, "placement"), "dp=16:ddp");
-  const std::string model = said(plain, "model");
+  EXPECT_EQ(said_of(plain, "placement"), "dp=16:ddp");
+  const std::string model = said_of(plain, "model");
   EXPECT_NE(model.find(R"("model_type":"gpt2")"), std::string::npos) << model;
   EXPECT_NE(model.find(R"("n_inner":2048)"), std::string::npos) << model;
-  const std::string gated = said(
+  const std::string gated = said_of(
       yaml_read(kNemo + "  activation: fast-swiglu\n  position_embedding_type: rope\n"), "model");
   EXPECT_NE(gated.find(R"("model_type":"llama")"), std::string::npos) << gated;
 }
 
 TEST(RealMegatronTest, NemoModelsOfSeveralKindsOfLayersAreNotTakenForOneKind) {
   const Imported mixed = yaml_read(kNemo + "  hybrid_override_pattern: null\n");
-  EXPECT_EQ(said(mixed, "model"), "");
+  EXPECT_EQ(said_of(mixed, "model"), "");
 }
 
 // Sizes of a model beside degrees in another block, of which it would understand the batch alone.
@@ -177,17 +167,17 @@ const std::string kNeox =
 TEST(RealMegatronTest, NeoxKeysWithDashesAreThoseWithUnderscores) {
   const Imported imported = yaml_read(kNeox, {{"world-size", "16"}});
   EXPECT_EQ(imported.dialects.front(), "gpt-neox@2026");
-  EXPECT_EQ(said(imported, "global-batch"), "16");
-  EXPECT_EQ(said(imported, "placement"), "dp=2:zero1 tp=8:tp;checkpoints:sp");
-  const std::string model = said(imported, "model");
+  EXPECT_EQ(said_of(imported, "global-batch"), "16");
+  EXPECT_EQ(said_of(imported, "placement"), "dp=2:zero1 tp=8:tp;checkpoints:sp");
+  const std::string model = said_of(imported, "model");
   EXPECT_NE(model.find(R"("model_type":"gpt_neox")"), std::string::npos) << model;
   EXPECT_NE(model.find(R"("vocab_size":50257)"), std::string::npos) << model;
   EXPECT_FALSE(is_found(imported, "PL001"));
 }
 
 TEST(RealMegatronTest, NeoxModelsWithExpertsOrGatesAreNotTakenForPlainOnes) {
-  EXPECT_EQ(said(yaml_read(kNeox + "num_experts: 4\n"), "model"), "");
-  EXPECT_EQ(said(yaml_read(kNeox + "activation: swiglu\n"), "model"), "");
+  EXPECT_EQ(said_of(yaml_read(kNeox + "num_experts: 4\n"), "model"), "");
+  EXPECT_EQ(said_of(yaml_read(kNeox + "activation: swiglu\n"), "model"), "");
 }
 
 const std::string kBridge =
@@ -212,7 +202,7 @@ const std::string kBridgeWhole =
     "  moe_shared_expert_intermediate_size: 64\n  moe_router_topk: 4\n  vocab_size: 1000\n";
 
 TEST(RealMegatronTest, WholeConfigurationsHoldTheirModel) {
-  const std::string model = said(yaml_read(kBridgeWhole), "model");
+  const std::string model = said_of(yaml_read(kBridgeWhole), "model");
   EXPECT_NE(model.find(R"("model_type":"deepseek_v3")"), std::string::npos) << model;
   EXPECT_NE(model.find(R"("first_k_dense_replace":1)"), std::string::npos) << model;
 }
@@ -223,10 +213,6 @@ TEST(RealMegatronTest, ALayoutThatHasNoCounterpartIsStillALayout) {
   EXPECT_TRUE(is_found(yaml_read(pp), "PL012"));
   EXPECT_FALSE(
       is_found(yaml_read(pp + "  pipeline_model_parallel_layout: Et*5|t*4|mL\n"), "PL012"));
-}
-
-bool asks_for(const Imported& imported, const std::string& flag) {
-  return std::ranges::any_of(imported.missing, [&](const auto& m) { return m.flag == flag; });
 }
 
 TEST(RealMegatronTest, WhatNeitherFileNorPlacementSaysIsAskedFor) {
@@ -244,7 +230,7 @@ TEST(RealMegatronTest, BridgeOptionsOfItsEngineAreThoseOfMegatron) {
   const auto engine = [&](const std::string& sharded) {
     std::string text = overlap;
     text.replace(text.find("FSDP"), 4, sharded);
-    return said(yaml_read(kBridgeWhole + text), "engine");
+    return said_of(yaml_read(kBridgeWhole + text), "engine");
   };
   EXPECT_EQ(engine("false"), "megatron-bridge@2026+overlap");
   EXPECT_EQ(engine("true"), "megatron-bridge@2026+fsdp-overlap");

@@ -2,9 +2,9 @@
 // of the engine's own examples, other ages of a file, launch lines.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 
+#include "imported.h"
 #include "interop/import.h"
 
 namespace placet {
@@ -19,23 +19,6 @@ Imported read_yaml(const std::string& text, const Words& given) {
   return read_as(SourceForm::yaml, text, given);
 }
 
-std::string job_word(const Imported& result, const std::string& word) {
-  const auto found = result.job.find(word);
-  return found == result.job.end() ? "" : found->second;
-}
-
-// Of the key's first line in the ledger.
-Fate fate_of(const Imported& result, const std::string& key) {
-  const auto line =
-      std::ranges::find(result.ledger, key, [](const LedgerLine& one) { return one.setting.path; });
-  EXPECT_NE(line, result.ledger.end()) << key;
-  return line == result.ledger.end() ? Fate::unknown : line->fate;
-}
-
-bool is_found(const Imported& result, const std::string& code) {
-  return std::ranges::find(result.findings, code, &LintFinding::code) != result.findings.end();
-}
-
 constexpr const char* kMaxText =
     "model_name: llama3-70b\nper_device_batch_size: 2\nmax_target_length: 4096\n";
 
@@ -43,11 +26,11 @@ constexpr const char* kMaxText =
 TEST(RealNativeTest, MaxTextLeavesTheOuterAxisToTheDevices) {
   const std::string base = std::string(kMaxText) + "ici_fsdp_parallelism: 4\n";
   const Imported copies = read_yaml(base + "dcn_data_parallelism: -1\n", {{"world-size", "32"}});
-  EXPECT_EQ(job_word(copies, "placement"), "rep=8:ddp dp=4:fsdp");
-  EXPECT_EQ(job_word(copies, "global-batch"), "64");
+  EXPECT_EQ(said_of(copies, "placement"), "rep=8:ddp dp=4:fsdp");
+  EXPECT_EQ(said_of(copies, "global-batch"), "64");
   const Imported parts = read_yaml(base + "dcn_data_parallelism: 1\ndcn_fsdp_parallelism: -1\n",
                                    {{"world-size", "32"}});
-  EXPECT_EQ(job_word(parts, "placement"), "dp=32:fsdp");
+  EXPECT_EQ(said_of(parts, "placement"), "dp=32:fsdp");
 }
 
 // The older name of the axis along a sequence: 8 devices share one sample of a half each.
@@ -56,13 +39,13 @@ TEST(RealNativeTest, MaxTextsAxisOfTheSequenceIsAnAxis) {
       "model_name: llama3-70b\nper_device_batch_size: 0.125\nmax_target_length: 4096\n"
       "ici_fsdp_parallelism: 1\nici_sequence_parallelism: 8\n",
       {{"world-size", "8"}});
-  EXPECT_EQ(job_word(result, "placement"), "cp=8:gather+fsdp");
-  EXPECT_EQ(job_word(result, "micro-batch"), "1");
+  EXPECT_EQ(said_of(result, "placement"), "cp=8:gather+fsdp");
+  EXPECT_EQ(said_of(result, "micro-batch"), "1");
 }
 
 TEST(RealNativeTest, MaxTextsPoliciesOfRecomputation) {
   const auto recompute = [](const std::string& policy) {
-    return job_word(
+    return said_of(
         read_yaml(std::string(kMaxText) + "remat_policy: " + policy + "\n", {{"world-size", "8"}}),
         "recompute");
   };
@@ -72,19 +55,19 @@ TEST(RealNativeTest, MaxTextsPoliciesOfRecomputation) {
   const Imported custom =
       read_yaml(std::string(kMaxText) + "remat_policy: custom\ndecoder_layer_input: offload\n",
                 {{"world-size", "8"}});
-  EXPECT_EQ(fate_of(custom, "decoder_layer_input"), Fate::not_modelled);
+  EXPECT_EQ(fate_of_key(custom, "decoder_layer_input"), Fate::not_modelled);
 }
 
 // Tokens beyond the capacity are dropped where products of experts are dense.
 TEST(RealNativeTest, MaxTextsFormatsAndCapacity) {
   const std::string base = std::string(kMaxText) + "ici_fsdp_parallelism: 8\n";
   const Imported stored = read_yaml(base + "weight_dtype: bfloat16\n", {{"world-size", "8"}});
-  EXPECT_EQ(job_word(stored, "precision"), "parameters=bf16,gradients=bf16");
+  EXPECT_EQ(said_of(stored, "precision"), "parameters=bf16,gradients=bf16");
   const Imported dense =
       read_yaml(base + "sparse_matmul: False\ncapacity_factor: 1.25\n", {{"world-size", "8"}});
-  EXPECT_EQ(job_word(dense, "routing"), "capacity=1.25");
+  EXPECT_EQ(said_of(dense, "routing"), "capacity=1.25");
   const Imported sparse = read_yaml(base + "capacity_factor: 1.25\n", {{"world-size", "8"}});
-  EXPECT_EQ(job_word(sparse, "routing"), "");
+  EXPECT_EQ(said_of(sparse, "routing"), "");
 }
 
 TEST(RealNativeTest, MaxTextOnALaunchLine) {
@@ -94,9 +77,9 @@ TEST(RealNativeTest, MaxTextOnALaunchLine) {
               "python3 -m MaxText.train MaxText/configs/base.yml model_name=llama3.1-8b \\\n"
               "  per_device_batch_size=2 max_target_length=8192 ici_fsdp_parallelism=16\n",
               {{"world-size", "16"}});
-  EXPECT_EQ(job_word(result, "placement"), "dp=16:fsdp");
-  EXPECT_EQ(job_word(result, "model"), "llama-3.1-8b");
-  EXPECT_EQ(job_word(result, "global-batch"), "32");
+  EXPECT_EQ(said_of(result, "placement"), "dp=16:fsdp");
+  EXPECT_EQ(said_of(result, "model"), "llama-3.1-8b");
+  EXPECT_EQ(said_of(result, "global-batch"), "32");
 }
 
 // What is told to a script is no variable of the shell: a slip in it is found, also on a line that
@@ -108,10 +91,10 @@ TEST(RealNativeTest, SlipsInWhatAScriptIsToldAreFound) {
               "  model_name=llama3.1-8b ici_fdsp_parallelism=8 \\\n"
               "  per_device_batch_size=1 max_target_length=2048\nLAST=3\n",
               {{"world-size", "8"}});
-  EXPECT_EQ(fate_of(result, "OWN"), Fate::kept);
-  EXPECT_EQ(fate_of(result, "OTHER"), Fate::kept);
-  EXPECT_EQ(fate_of(result, "LAST"), Fate::kept);
-  EXPECT_EQ(fate_of(result, "ici_fdsp_parallelism"), Fate::unknown);
+  EXPECT_EQ(fate_of_key(result, "OWN"), Fate::kept);
+  EXPECT_EQ(fate_of_key(result, "OTHER"), Fate::kept);
+  EXPECT_EQ(fate_of_key(result, "LAST"), Fate::kept);
+  EXPECT_EQ(fate_of_key(result, "ici_fdsp_parallelism"), Fate::unknown);
   EXPECT_TRUE(is_found(result, "PL001"));
 }
 
@@ -122,7 +105,7 @@ TEST(RealNativeTest, MaxTextsModelBySizes) {
       "base_num_decoder_layers: 12\nhead_dim: 64\n",
       {{"world-size", "8"}});
   EXPECT_TRUE(result.missing.empty());
-  EXPECT_NE(job_word(result, "model").find("\"num_key_value_heads\":4"), std::string::npos);
+  EXPECT_NE(said_of(result, "model").find("\"num_key_value_heads\":4"), std::string::npos);
 }
 
 constexpr const char* kFoundry =
@@ -136,21 +119,20 @@ constexpr const char* kMpt =
 std::string foundry_text(const std::string& more) { return kFoundry + more; }
 
 TEST(RealNativeTest, MptOfAnySizeIsAModel) {
-  const std::string said = job_word(read_yaml(foundry_text(kMpt), {{"world-size", "8"}}), "model");
+  const std::string said = said_of(read_yaml(foundry_text(kMpt), {{"world-size", "8"}}), "model");
   EXPECT_NE(said.find("\"vocab_size\":72000"), std::string::npos) << said;
   EXPECT_NE(said.find("\"learned_pos_emb\":true"), std::string::npos) << said;
   const std::string alibi =
-      job_word(read_yaml(foundry_text(std::string(kMpt) + "  attn_config:\n    alibi: true\n"), {}),
-               "model");
+      said_of(read_yaml(foundry_text(std::string(kMpt) + "  attn_config:\n    alibi: true\n"), {}),
+              "model");
   EXPECT_NE(alibi.find("\"learned_pos_emb\":false"), std::string::npos) << alibi;
 }
 
 // Composer reduces in fp32 unless all is to be in the format of the product.
 TEST(RealNativeTest, FormatsOfComposersSharding) {
   const auto precision = [](const std::string& more) {
-    return job_word(
-        read_yaml(foundry_text(std::string(kMpt) + kFsdp + more), {{"world-size", "8"}}),
-        "precision");
+    return said_of(read_yaml(foundry_text(std::string(kMpt) + kFsdp + more), {{"world-size", "8"}}),
+                   "precision");
   };
   EXPECT_EQ(precision(""), "reduce=fp32");
   EXPECT_EQ(precision("  mixed_precision: DEFAULT\n"), "reduce=fp32");
@@ -168,7 +150,7 @@ TEST(RealNativeTest, SizesThatReplaceThoseOfTheNamedModelLeaveItOpen) {
   EXPECT_EQ(other.missing[0].flag, "--model NAME");
   const Imported rows = read_yaml(
       foundry_text(named + "  config_overrides:\n    vocab_size: 51200\n"), {{"world-size", "8"}});
-  EXPECT_EQ(fate_of(rows, "model.config_overrides.vocab_size"), Fate::not_modelled);
+  EXPECT_EQ(fate_of_key(rows, "model.config_overrides.vocab_size"), Fate::not_modelled);
 }
 
 TEST(RealNativeTest, AdaptersAndDeepSpeedInsideComposersFile) {
@@ -179,12 +161,12 @@ TEST(RealNativeTest, AdaptersAndDeepSpeedInsideComposersFile) {
       foundry_text(named + "  peft_config:\n    peft_type: LORA\n    r: 16\n    lora_dropout: 0\n"
                            "    target_modules:\n    - q_proj\n    - v_proj\n"),
       {{"world-size", "8"}});
-  EXPECT_EQ(job_word(adapters, "lora"), "16,q_proj,v_proj");
+  EXPECT_EQ(said_of(adapters, "lora"), "16,q_proj,v_proj");
   const Imported stages =
       read_yaml(foundry_text(named + "deepspeed_config:\n  zero_optimization:\n    stage: 3\n"),
                 {{"world-size", "8"}});
-  EXPECT_EQ(job_word(stages, "placement"), "dp=8:zero3");
-  EXPECT_EQ(job_word(stages, "engine"), "deepspeed@0.14");
+  EXPECT_EQ(said_of(stages, "placement"), "dp=8:zero3");
+  EXPECT_EQ(said_of(stages, "engine"), "deepspeed@0.14");
 }
 
 TEST(RealNativeTest, RunsOfAPlatformHoldTheFileBelowParameters) {
@@ -195,8 +177,8 @@ TEST(RealNativeTest, RunsOfAPlatformHoldTheFileBelowParameters) {
       "  model:\n    name: mpt_causal_lm\n    d_model: 1024\n    n_heads: 16\n    n_layers: 24\n"
       "  fsdp_config:\n    sharding_strategy: FULL_SHARD\n    mixed_precision: PURE\n",
       {});
-  EXPECT_EQ(job_word(result, "placement"), "dp=16:fsdp");
-  EXPECT_EQ(job_word(result, "global-batch"), "64");
+  EXPECT_EQ(said_of(result, "placement"), "dp=16:fsdp");
+  EXPECT_EQ(said_of(result, "global-batch"), "64");
   EXPECT_TRUE(result.missing.empty());
 }
 
@@ -208,7 +190,7 @@ TEST(RealNativeTest, HybridShardingAsksForTheDevicesOfANode) {
   ASSERT_EQ(open.missing.size(), 1U);
   EXPECT_EQ(open.missing[0].flag, "--set per-node=N");
   const Imported said = read_yaml(text, {{"world-size", "64"}, {"per-node", "4"}});
-  EXPECT_EQ(job_word(said, "placement"), "rep=16:ddp dp=4:fsdp");
+  EXPECT_EQ(said_of(said, "placement"), "rep=16:ddp dp=4:fsdp");
 }
 
 constexpr const char* kTitan =
@@ -217,7 +199,7 @@ constexpr const char* kTitan =
 
 TEST(RealNativeTest, TorchtitansFormatsReachTheJob) {
   const auto precision = [](const std::string& more) {
-    return job_word(read_as(SourceForm::toml, kTitan + more, {{"world-size", "8"}}), "precision");
+    return said_of(read_as(SourceForm::toml, kTitan + more, {{"world-size", "8"}}), "precision");
   };
   EXPECT_EQ(precision(""), "");
   EXPECT_EQ(precision("dtype = \"float32\"\n"), "");
@@ -226,7 +208,7 @@ TEST(RealNativeTest, TorchtitansFormatsReachTheJob) {
   EXPECT_EQ(precision("mixed_precision_reduce = \"bfloat16\"\n"), "reduce=bf16");
   const Imported host = read_as(
       SourceForm::toml, std::string(kTitan) + "enable_cpu_offload = true\n", {{"world-size", "8"}});
-  EXPECT_EQ(fate_of(host, "training.enable_cpu_offload"), Fate::not_modelled);
+  EXPECT_EQ(fate_of_key(host, "training.enable_cpu_offload"), Fate::not_modelled);
 }
 
 // Experts over 16 ranks, of which 8 share samples' halves: their groups go across both.
@@ -237,8 +219,8 @@ TEST(RealNativeTest, ExpertsOverRanksOfASequenceHaveNoCounterpart) {
               "[parallelism]\ndata_parallel_shard_degree = 8\ncontext_parallel_degree = 2\n"
               "expert_parallel_degree = 16\n",
               {{"world-size", "16"}});
-  EXPECT_EQ(job_word(result, "model"), "qwen3-30b-a3b");
-  EXPECT_EQ(fate_of(result, "parallelism.expert_parallel_degree"), Fate::not_modelled);
+  EXPECT_EQ(said_of(result, "model"), "qwen3-30b-a3b");
+  EXPECT_EQ(fate_of_key(result, "parallelism.expert_parallel_degree"), Fate::not_modelled);
 }
 
 constexpr const char* kNanotron =
@@ -253,10 +235,10 @@ TEST(RealNativeTest, NanotronsStarcoderAndItsOptimizer) {
                     "    is_starcoder2_config: true\n    grouped_query: true\n    num_kv_heads: 2\n"
                     "optimizer:\n  optimizer_factory:\n    name: sgd\n",
                 {});
-  const std::string model = job_word(result, "model");
+  const std::string model = said_of(result, "model");
   EXPECT_NE(model.find("\"model_type\":\"starcoder2\""), std::string::npos) << model;
   EXPECT_NE(model.find("\"intermediate_size\":2048"), std::string::npos) << model;
-  EXPECT_EQ(job_word(result, "optimizer"), "sgd");
+  EXPECT_EQ(said_of(result, "optimizer"), "sgd");
 }
 
 // 4 copies of 2 devices are 8; neither 16 nor 12 are.
