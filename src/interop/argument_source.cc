@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "interop/dialect.h"
+#include "interop/shell_arithmetic.h"
 #include "interop/shell_branches.h"
 #include "interop/source_parts.h"
 
@@ -48,6 +49,8 @@ class LineWords {
       take_quoted(c);
     } else if (c == '(' && word_.ends_with('$')) {
       take_substitution();
+    } else if (c == '(' && word_.ends_with('=') && begins_options()) {
+      end_word();
     } else if (c == '"' || c == '\'') {
       if (line_.find(c, next_ + 1) == std::string::npos) return;
       quote_ = c;
@@ -59,6 +62,12 @@ class LineWords {
     } else if (is_of_word(c)) {
       word_ += c;
     }
+  }
+
+  // "NAME=(--option value" and "NAME+=(--option value": a list of options begins.
+  bool begins_options() const {
+    const std::size_t first = line_.find_first_not_of(" \t\"'", next_ + 1);
+    return first != std::string::npos && line_.compare(first, 2, "--") == 0;
   }
 
   // "$(...)" and "$((...))" are of one word, whatever blanks are in them. One that is not closed on
@@ -136,29 +145,6 @@ Reference reference_at(const std::string& word, std::size_t dollar) {
   return reference;
 }
 
-constexpr long long kMostProduct = 1'000'000'000'000'000;
-
-// "$((8 * 4))" in the text as 32: products and quotients of whole numbers. Others stay.
-std::string with_products(std::string text) {
-  const std::size_t open = text.find("$((");
-  const std::size_t close = open == std::string::npos ? open : text.find("))", open);
-  if (close == std::string::npos) return text;
-  std::string inside = text.substr(open + 3, close - open - 3);
-  std::erase(inside, ' ');
-  long long value = 1;
-  char sign = '*';
-  for (std::size_t at = 0; at < inside.size();) {
-    const std::size_t end = std::min(inside.find_first_of("*/", at), inside.size());
-    const auto number = whole_number(inside.substr(at, end - at));
-    if (!number || *number < 1) return text;
-    if (sign == '*' && value > kMostProduct / *number) return text;
-    value = sign == '*' ? value * *number : value / *number;
-    sign = end < inside.size() ? inside[end] : '*';
-    at = end + 1;
-  }
-  return text.replace(open, close + 2 - open, std::to_string(value));
-}
-
 constexpr std::size_t kLongestValue = 4096;  // a longer one stays as it is written
 
 constexpr std::size_t kMostAdded = std::size_t{16} << 20;  // bytes of values, in all
@@ -178,7 +164,11 @@ std::string resolved(const std::string& word, const Variables& variables) {
     text += found != variables.end() ? found->second : *reference.otherwise;
     i = reference.end;
   }
-  return with_products(std::move(text));
+  const auto number_of = [&](const std::string& name) -> std::optional<long long> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : whole_number(found->second);
+  };
+  return with_shell_numbers(std::move(text), number_of);
 }
 
 // Where a command ends or its output goes: "|", "&&", ">", "2>&1", and the script that it runs.
@@ -194,9 +184,12 @@ class Lines {
  public:
   void take(const std::string& line, std::size_t number) {
     const std::size_t first = line.find_first_not_of(" \t");
+    goes_on_ = line.ends_with('\\');
     if (first != std::string::npos && line.compare(first, 8, "#SBATCH ") == 0) {
       runs_ = Runs::yes;
+      const std::size_t before = settings.size();
       take_words(line.substr(first + 8), number);
+      for (std::size_t i = before; i < settings.size(); ++i) note_allotted(settings[i]);
       return;
     }
     const auto resolve = [this](const std::string& word) { return value_of(word); };
@@ -206,6 +199,7 @@ class Lines {
       if (runs_ == Runs::no) std::swap(settings, idle);
       take_words(rest, number);
       if (runs_ == Runs::no) std::swap(settings, idle);
+      if (!goes_on_) is_script_named_ = false;
     }
   }
 
@@ -265,15 +259,37 @@ class Lines {
     }
   }
 
+  // What a batch system gives a script in variables: what its own lines ask for. Source: sbatch(1),
+  // OUTPUT ENVIRONMENT VARIABLES.
+  void note_allotted(const Setting& asked) {
+    static const std::map<std::string, std::vector<std::string>, std::less<>> kNames = {
+        {"--nodes", {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"}},
+        {"--ntasks", {"SLURM_NTASKS", "SLURM_NPROCS"}},
+        {"--ntasks-per-node", {"SLURM_NTASKS_PER_NODE"}},
+        {"--gpus-per-node", {"SLURM_GPUS_PER_NODE"}},
+        {"--cpus-per-task", {"SLURM_CPUS_PER_TASK"}}};
+    const auto found = kNames.find(asked.path);
+    if (found == kNames.end() || !whole_number(asked.value)) return;
+    for (const std::string& name : found->second) variables_[name] = asked.value;
+  }
+
   // Programs, their subcommands and scripts, which say whose options follow.
   void note_command(const std::string& word, std::size_t line) {
     if (commands.size() >= kMostCommands || word.size() > kLongestCommand) return;
-    if (runs_ == Runs::no || note_operand(word, line)) return;
-    if (word.find_first_of("$|&<>\"'") != std::string::npos) return;
+    if (word.find_first_of("|&<>") != std::string::npos) is_script_named_ = false;
+    if (runs_ == Runs::no) return;
+    const bool is_plain = word.find_first_of("$|&<>\"'") == std::string::npos;
+    if (is_plain && is_script(word)) is_script_named_ = true;
+    if (note_operand(word, line) || !is_plain) return;
     for (const std::string& name : names_of(word)) commands.insert(name);
     if (!program_.empty()) commands.insert(program_ + " " + word);
     caller_ = program_;
     program_ = word;
+  }
+
+  // What is told settings by their names, NAME=VALUE, behind it.
+  static bool is_script(const std::string& word) {
+    return word.ends_with(".py") || word.ends_with(".yml") || word.ends_with(".yaml");
   }
 
   // "a/b/run.py", "b/run.py" and "run.py".
@@ -308,7 +324,7 @@ class Lines {
     if (value.empty()) return;  // a list of options begins
     open_.reset();
     assign(name, value);
-    settings.push_back({.path = name, .value = value, .line = line});
+    settings.push_back({.path = name, .value = value, .line = line, .is_told = is_script_named_});
   }
 
   // Options that a variable holds, NAME="--nnodes 2 --node_rank 0": each is a setting where it
@@ -389,6 +405,8 @@ class Lines {
   bool fresh_ = false;               // and has none so far
   std::string program_;              // the command before the word at hand
   std::string caller_;               // and the one before that
+  bool goes_on_ = false;             // the line before ends in a backslash
+  bool is_script_named_ = false;     // in the command at hand: what follows is told to it
 };
 
 }  // namespace

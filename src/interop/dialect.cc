@@ -34,7 +34,8 @@ std::string text_at(const Reader& object, const char* key) {
   return value->is_text() ? value->text() : value->print();
 }
 
-const std::array<std::string, 6> kKinds = {"text", "whole", "flag", "file", "names", "stages"};
+const std::array<std::string, 7> kKinds = {"text",  "whole",  "flag", "file",
+                                           "names", "stages", "zeros"};
 
 // "word" alone, or an object that says more.
 KeyMeaning read_word_key(const Reader& value) {
@@ -413,7 +414,7 @@ std::string guess_by_keys(const Catalog& catalog, const std::vector<DialectHead>
   std::string best;
   std::size_t most = source.settings.size() / 2;
   for (const DialectHead& head : heads) {
-    if (head.form != source.form) continue;
+    if (head.form != source.form || !head.told_by.empty()) continue;  // told by a mark alone
     const SharedDialect dialect = shared_dialect(catalog, head.name, "dialect");
     const std::size_t keys = dialect->axes.empty() ? 0 : keys_in(*dialect, source);
     if (keys <= most) continue;

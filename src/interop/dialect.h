@@ -29,9 +29,10 @@ enum class ValueKind {
   text,
   whole,
   flag,
-  file,   // a further source
-  names,  // a list of plain names: "a,b"
-  stages  // blocks of pipeline stages (stage_text.h): "3,2,1"; WORD-count is how many there are
+  file,    // a further source
+  names,   // a list of plain names: "a,b"
+  stages,  // blocks of pipeline stages (stage_text.h): "3,2,1"; WORD-count is how many there are
+  zeros    // how many zeros stand in front of the ones (stage_text.h): "3"
 };
 
 /// What a key of a source means.

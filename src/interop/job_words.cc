@@ -276,6 +276,17 @@ std::string open_word_of(const Dialect& dialect, const std::string& word, const 
   return "";
 }
 
+// A word of which nothing is said, that an unknown one is a product or quotient of; empty: there is
+// none.
+std::string lacking_operand_of(const Dialect& dialect, const std::string& word,
+                               const Words& words) {
+  const std::set<std::string> operands = operands_of(dialect, word);
+  const auto lacking = std::ranges::find_if(operands, [&](const std::string& operand) {
+    return !whole_number(operand) && !words.contains(operand);
+  });
+  return lacking == operands.end() ? "" : *lacking;
+}
+
 void add_placement(const Dialect& dialect, Imported& imported) {
   const bool is_asked = std::ranges::any_of(imported.missing, [](const MissingFact& fact) {
     return fact.flag.starts_with("--placement");
@@ -288,7 +299,8 @@ void add_placement(const Dialect& dialect, Imported& imported) {
   std::string unsaid;
   const std::string placement = placement_of(dialect, imported.words, unsaid);
   std::set<std::string> seen;
-  const std::string open = open_word_of(dialect, unsaid, imported, seen);
+  std::string open = open_word_of(dialect, unsaid, imported, seen);
+  if (open.empty()) open = lacking_operand_of(dialect, unsaid, imported.words);
   if (!placement.empty()) {
     imported.job["placement"] = placement;
   } else if (unsaid.empty()) {

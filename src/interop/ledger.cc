@@ -47,7 +47,8 @@ std::optional<std::string> counterpart_of_each(KeyMeaning meaning, const std::st
 
 // What a value says; none: it has no counterpart.
 std::optional<std::string> counterpart(const KeyMeaning& meaning, const std::string& value) {
-  const bool is_list = meaning.kind == ValueKind::stages || meaning.kind == ValueKind::names;
+  const bool is_list = meaning.kind == ValueKind::stages || meaning.kind == ValueKind::names ||
+                       meaning.kind == ValueKind::zeros;
   if (is_list && value.empty()) return std::nullopt;
   if (meaning.values.empty()) return value;
   if (meaning.each) return counterpart_of_each(meaning, value);
@@ -59,8 +60,9 @@ std::optional<std::string> counterpart(const KeyMeaning& meaning, const std::str
 
 // A key without a value leaves what the engine takes by itself.
 bool is_empty(const std::string& value) {
-  return value.empty() || value == "null" || value == "~" || value == "None" || value == "[]" ||
-         value == "{}";
+  static const std::set<std::string> kNothing = {"",  "null", "Null", "NULL",
+                                                 "~", "None", "[]",   "{}"};
+  return kNothing.contains(value);
 }
 
 // A value that nothing says anything of.
@@ -118,6 +120,7 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
   const auto value = counterpart(meaning, plain_spelling(line.setting.value, meaning.kind));
   if (!value) {
     imported.unclear.insert(meaning.word);
+    imported.words[meaning.word + "-unread"] = "true";  // rules may ask whether it was said at all
     line.fate = Fate::not_modelled;
     line.what = meaning.word + ": this value has no counterpart";
     return;
@@ -152,6 +155,10 @@ void add_idle(const Source& source, std::size_t begin, Imported& imported) {
       [](const LedgerLine& a, const LedgerLine& b) { return a.setting.line < b.setting.line; });
 }
 
+bool is_variable(const Source& source, const Setting& setting) {
+  return source.form == SourceForm::arguments && !setting.path.starts_with('-') && !setting.is_told;
+}
+
 }  // namespace
 
 void read_ledger(const Source& source, const Dialect* dialect, Imported& imported) {
@@ -167,7 +174,7 @@ void read_ledger(const Source& source, const Dialect* dialect, Imported& importe
     const KeyMeaning* meaning = dialect == nullptr ? nullptr : meaning_of(*dialect, setting.path);
     if (meaning != nullptr) {
       understand(*meaning, line, imported);
-    } else if (source.form == SourceForm::arguments && !setting.path.starts_with('-')) {
+    } else if (is_variable(source, setting)) {
       line.fate = Fate::kept;  // a variable: its uses are settings of their own
     } else if (dialect != nullptr && compared++ < kMostNearest) {
       line.what = nearest_key(*dialect, setting.path);

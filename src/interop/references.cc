@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string_view>
 
+#include "interop/shell_arithmetic.h"
 #include "interop/source_parts.h"
 
 namespace placet {
@@ -27,23 +29,41 @@ std::string place_of(const std::string& reference, const std::string& path) {
   return (around.empty() ? "" : around + ".") + reference.substr(dots);
 }
 
+// "multiply:4, 8192", which configurations write for a product; none: it is no such text.
+std::optional<std::string> multiplied(const std::string& reference) {
+  static constexpr std::string_view kProduct = "multiply:";
+  if (!reference.starts_with(kProduct)) return std::nullopt;
+  std::string text = reference.substr(kProduct.size());
+  std::ranges::replace(text, ',', '*');
+  const auto none = [](const std::string&) -> std::optional<long long> { return std::nullopt; };
+  const auto value = shell_number(text, none);
+  return value ? std::optional(std::to_string(*value)) : std::nullopt;
+}
+
+// What a reference in a setting stands for.
+std::optional<std::string> referred(const std::string& reference, const Setting& setting,
+                                    const Values& values) {
+  const auto found = values.find(place_of(reference, setting.path));
+  if (found != values.end() && found->first != setting.path) return found->second;
+  return multiplied(reference);
+}
+
 // The text with each reference to a plain value replaced; none: nothing changed.
 std::optional<std::string> replaced(const Setting& setting, const Values& values) {
   std::string text;
   bool changed = false;
   for (std::size_t at = 0; at < setting.value.size();) {
-    const std::size_t open = setting.value.find("${", at);
-    const std::size_t close = open == std::string::npos ? open : setting.value.find('}', open);
+    const std::size_t first = setting.value.find("${", at);
+    const std::size_t close = first == std::string::npos ? first : setting.value.find('}', first);
     if (close == std::string::npos) {
       text += setting.value.substr(at);
       break;
     }
-    const std::string reference = setting.value.substr(open + 2, close - open - 2);
-    const auto found = values.find(place_of(reference, setting.path));
-    const bool is_plain = found != values.end() && found->first != setting.path;
+    const std::size_t open = setting.value.rfind("${", close);  // one inside another comes first
+    const auto value = referred(setting.value.substr(open + 2, close - open - 2), setting, values);
     text += setting.value.substr(at, open - at);
-    text += is_plain ? found->second : setting.value.substr(open, close + 1 - open);
-    changed = changed || is_plain;
+    text += value ? *value : setting.value.substr(open, close + 1 - open);
+    changed = changed || value.has_value();
     at = close + 1;
     if (text.size() > kLongestReference) return std::nullopt;
   }

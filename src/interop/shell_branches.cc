@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "interop/dialect.h"
+#include "interop/shell_arithmetic.h"
 #include "units/trimmed.h"
 
 namespace placet {
@@ -76,10 +77,25 @@ bool is_bracket(const std::string& word) {
 
 // Where the test in front of "&&" or "||" ends; none: the statement is no test.
 std::size_t end_of_test(const std::string& statement) {
+  if (statement.starts_with("((")) {
+    const std::size_t end = statement.find(")) ");
+    return end == std::string::npos ? end : end + 2;
+  }
   if (!statement.starts_with("[")) return std::string::npos;
   const std::string close = statement.starts_with("[[") ? "]]" : "]";
   const std::size_t end = statement.find(" " + close + " ");
   return end == std::string::npos ? end : end + 1 + close.size();
+}
+
+// "(( N > 0 ))": whether the number inside is not zero.
+Runs number_holds(const std::string& test, const ResolveWord& resolve) {
+  const auto number_of = [&](const std::string& name) { return whole_number(resolve("$" + name)); };
+  std::string inside;  // names with and without their '$' are one
+  for (const std::string& word : plain_words(test.substr(2, test.size() - 4))) {
+    inside += resolve(word) + ' ';
+  }
+  const auto number = shell_number(inside, number_of);
+  return number ? said(*number != 0) : Runs::maybe;
 }
 
 // Whether a pattern of a choice is that of its word; none: the word is not known.
@@ -124,6 +140,7 @@ bool begins_function(const std::string& statement) {
 }  // namespace
 
 Runs test_holds(const std::string& test, const ResolveWord& resolve) {
+  if (test.starts_with("((") && test.ends_with("))")) return number_holds(test, resolve);
   Runs all = Runs::yes;
   bool is_and = true;
   std::vector<std::string> term;

@@ -16,8 +16,8 @@ enum class Runs { no, maybe, yes };
 /// A word with the values of its variables, where these are known.
 using ResolveWord = std::function<std::string(const std::string&)>;
 
-/// Whether a test holds: "[ $TP -gt 1 ]", "[[ $SIZE == 7B && $FSDP = 1 ]]", "test -z $X". One of
-/// files, patterns or unknown variables may hold.
+/// Whether a test holds: "[ $TP -gt 1 ]", "[[ $SIZE == 7B && $FSDP = 1 ]]", "(( N > 0 ))", "test -z
+/// $X". One of files, patterns or unknown variables may hold.
 Runs test_holds(const std::string& test, const ResolveWord& resolve);
 
 /// The statements of a line, parted by ';' outside of quotes.

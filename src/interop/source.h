@@ -20,6 +20,8 @@ struct Setting {
   // Of an option, its words as a shell parts them, where quotes keep one of them together that
   // holds blanks or a variable; empty: blanks part the value.
   std::vector<std::string> words = {};
+  // "NAME=VALUE" behind a script and what it reads, not a variable: the script is told it.
+  bool is_told = false;
 
   friend bool operator==(const Setting&, const Setting&) = default;
 };

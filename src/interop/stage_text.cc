@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <string_view>
 #include <vector>
 
 namespace placet {
@@ -75,6 +76,27 @@ std::optional<std::string> blocks_of_stages(const std::string& text) {
     begin = end + 1;
   }
   return blocks;
+}
+
+std::optional<std::string> zeros_in_front(const std::string& text) {
+  std::size_t zeros = 0;
+  bool has_ones = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at++];
+    if (std::string_view(" []()+,'\"").find(c) != std::string_view::npos) continue;
+    if ((c != '0' && c != '1') || (c == '0' && has_ones)) return std::nullopt;
+    has_ones = has_ones || c == '1';
+    const bool is_alone = at >= 2 && text[at - 2] == '[';  // "[0]*3", but not "[0,1]*3"
+    if (is_alone && at < text.size() && text[at] == ']') ++at;
+    const auto times = times_at(text, at);
+    if (text.compare(at, 2, "]*") == 0) return std::nullopt;
+    if (!times || (at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0)) {
+      return std::nullopt;
+    }
+    if (c == '0') zeros += *times;
+    if (zeros > kMostLetters) return std::nullopt;
+  }
+  return has_ones ? std::optional(std::to_string(zeros)) : std::nullopt;
 }
 
 std::string stages_of_blocks(const std::string& blocks) {

@@ -161,6 +161,7 @@ std::string plain_spelling(const std::string& value, ValueKind kind) {
   if (kind == ValueKind::whole) return plain_whole(value);
   if (kind == ValueKind::names) return plain_names(value);
   if (kind == ValueKind::stages) return blocks_of_stages(value).value_or("");
+  if (kind == ValueKind::zeros) return zeros_in_front(value).value_or("");
   return value;
 }
 

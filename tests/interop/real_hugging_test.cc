@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "imported.h"
 #include "interop/import.h"
 
 namespace placet {
@@ -18,25 +19,6 @@ Imported read_of(const std::vector<std::pair<std::string, std::string>>& texts, 
   SourceTexts named(texts.begin(), texts.end());
   for (const auto& [name, text] : texts) request.sources.push_back(source_of(named, name));
   return import_sources(find_catalog(), request);
-}
-
-std::string said_of(const Imported& result, const std::string& word) {
-  const auto found = result.job.find(word);
-  return found == result.job.end() ? std::string() : found->second;
-}
-
-bool asks_for(const Imported& result, const std::string& part) {
-  return std::ranges::any_of(result.missing, [&](const MissingFact& fact) {
-    return fact.what.find(part) != std::string::npos;
-  });
-}
-
-Fate fate_of_key(const Imported& result, const std::string& path) {
-  for (const LedgerLine& line : result.ledger) {
-    if (line.setting.path == path) return line.fate;
-  }
-  ADD_FAILURE() << "no line of " << path;
-  return Fate::unknown;
 }
 
 const std::string kAxolotl =

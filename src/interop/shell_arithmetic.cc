@@ -1,0 +1,167 @@
+#include "interop/shell_arithmetic.h"
+
+#include <array>
+#include <cctype>
+#include <string_view>
+
+#include "interop/dialect.h"
+
+namespace placet {
+namespace {
+
+constexpr long long kMostReached = 1'000'000'000'000'000;
+constexpr int kMostNested = 64;  // brackets and signs inside each other
+
+// Operators, the loosest first; in a row the longer spelling first.
+using Operators = std::array<std::string_view, 4>;
+constexpr std::array<Operators, 6> kLevels = {{{"||", "", "", ""},
+                                               {"&&", "", "", ""},
+                                               {"==", "!=", "", ""},
+                                               {"<=", ">=", "<", ">"},
+                                               {"+", "-", "", ""},
+                                               {"*", "/", "%", ""}}};
+
+std::optional<long long> bounded(long long value) {
+  if (value > kMostReached || value < -kMostReached) return std::nullopt;
+  return value;
+}
+
+std::optional<long long> times_within(long long a, long long b) {
+  long long value = 0;
+  if (__builtin_mul_overflow(a, b, &value)) return std::nullopt;
+  return bounded(value);
+}
+
+std::optional<long long> applied(std::string_view sign, long long a, long long b) {
+  if ((sign == "/" || sign == "%") && b == 0) return std::nullopt;
+  if (sign == "||") return a != 0 || b != 0 ? 1 : 0;
+  if (sign == "&&") return a != 0 && b != 0 ? 1 : 0;
+  if (sign == "==") return a == b ? 1 : 0;
+  if (sign == "!=") return a != b ? 1 : 0;
+  if (sign == "<=") return a <= b ? 1 : 0;
+  if (sign == ">=") return a >= b ? 1 : 0;
+  if (sign == "<") return a < b ? 1 : 0;
+  if (sign == ">") return a > b ? 1 : 0;
+  if (sign == "+") return bounded(a + b);
+  if (sign == "-") return bounded(a - b);
+  if (sign == "*") return times_within(a, b);
+  return sign == "/" ? a / b : a % b;
+}
+
+class Expression {
+ public:
+  Expression(const std::string& text, const NumberOfName& number_of)
+      : text_(text), number_of_(number_of) {}
+
+  std::optional<long long> value() {
+    const auto all = level(0);
+    return next() == '\0' ? all : std::nullopt;
+  }
+
+ private:
+  char next() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+
+  // The operator of a level that stands here; empty: none. "**", "<<" and their like are others.
+  std::string_view taken(const Operators& operators) {
+    next();
+    for (const std::string_view sign : operators) {
+      if (sign.empty() || text_.compare(at_, sign.size(), sign) != 0) continue;
+      const char behind = at_ + sign.size() < text_.size() ? text_[at_ + sign.size()] : '\0';
+      if (behind == '=' || behind == sign.back()) continue;
+      at_ += sign.size();
+      return sign;
+    }
+    return {};
+  }
+
+  std::optional<long long> level(std::size_t which) {
+    if (which == kLevels.size()) return single();
+    std::optional<long long> value = level(which + 1);
+    while (value) {
+      const std::string_view sign = taken(kLevels.at(which));
+      if (sign.empty()) break;
+      const auto right = level(which + 1);
+      value = right ? applied(sign, *value, *right) : std::nullopt;
+    }
+    return value;
+  }
+
+  std::optional<long long> single() {
+    if (++depth_ > kMostNested) return std::nullopt;
+    const auto value = unnested();
+    --depth_;
+    return value;
+  }
+
+  std::optional<long long> unnested() {
+    const char c = next();
+    if (c == '(') return bracket();
+    if (c == '!' || c == '-' || c == '+') {
+      ++at_;
+      const auto value = single();
+      if (!value || c == '+') return value;
+      return c == '!' ? (*value == 0 ? 1 : 0) : -*value;
+    }
+    return name_or_number();
+  }
+
+  std::optional<long long> bracket() {
+    ++at_;
+    const auto value = level(0);
+    if (next() != ')') return std::nullopt;
+    ++at_;
+    return value;
+  }
+
+  std::optional<long long> name_or_number() {
+    const std::size_t begin = at_;
+    const auto is_of_word = [](char c) {
+      return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0;
+    };
+    while (at_ < text_.size() && is_of_word(text_[at_])) ++at_;
+    const std::string word = text_.substr(begin, at_ - begin);
+    if (word.empty()) return std::nullopt;
+    const bool is_number = std::isdigit(static_cast<unsigned char>(word.front())) != 0;
+    const bool is_octal = word.size() > 1 && word.front() == '0';
+    if (is_number && is_octal) return std::nullopt;
+    const auto value = is_number ? whole_number(word) : number_of_(word);
+    return value ? bounded(*value) : std::nullopt;
+  }
+
+  const std::string& text_;
+  const NumberOfName& number_of_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+};
+
+// Behind the "))" that closes the "$((" at a place; none: nothing closes it.
+std::size_t end_of_number(const std::string& text, std::size_t open) {
+  std::size_t depth = 0;
+  for (std::size_t at = open + 1; at < text.size(); ++at) {
+    if (text[at] == '(') ++depth;
+    if (text[at] == ')' && --depth == 0) return text[at - 1] == ')' ? at + 1 : std::string::npos;
+  }
+  return std::string::npos;
+}
+
+}  // namespace
+
+std::optional<long long> shell_number(const std::string& text, const NumberOfName& number_of) {
+  return Expression(text, number_of).value();
+}
+
+std::string with_shell_numbers(std::string text, const NumberOfName& number_of) {
+  for (std::size_t at = text.find("$(("); at != std::string::npos; at = text.find("$((", at)) {
+    const std::size_t end = end_of_number(text, at);
+    if (end == std::string::npos) return text;
+    const auto value = shell_number(text.substr(at + 3, end - at - 5), number_of);
+    if (value) text.replace(at, end - at, std::to_string(*value));
+    if (!value) at += 3;
+  }
+  return text;
+}
+
+}  // namespace placet

@@ -1,0 +1,35 @@
+#include "imported.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "interop/lint.h"
+
+namespace placet {
+
+std::string said_of(const Imported& imported, const std::string& word) {
+  const auto found = imported.job.find(word);
+  return found == imported.job.end() ? std::string() : found->second;
+}
+
+bool asks_for(const Imported& imported, const std::string& part) {
+  return std::ranges::any_of(imported.missing, [&](const MissingFact& fact) {
+    return fact.what.find(part) != std::string::npos || fact.flag.find(part) != std::string::npos;
+  });
+}
+
+Fate fate_of_key(const Imported& imported, const std::string& path) {
+  for (const LedgerLine& line : imported.ledger) {
+    if (line.setting.path == path) return line.fate;
+  }
+  ADD_FAILURE() << "no line of " << path;
+  return Fate::unknown;
+}
+
+bool is_found(const Imported& imported, const std::string& code) {
+  const auto findings = lint(find_catalog(), imported);
+  return std::ranges::find(findings, code, &LintFinding::code) != findings.end();
+}
+
+}  // namespace placet
