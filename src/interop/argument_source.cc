@@ -204,8 +204,8 @@ class Lines {
     }
   }
 
-  // The text behind the line that was taken last, where it goes into a configuration: how many lines
-  // it has, which are no commands. Of a name that is written twice nobody knows what is used.
+  // The text behind the line that was taken last, where it goes into a configuration: how many
+  // lines it has, which are no commands. Of a name that is written twice nobody knows what is used.
   std::size_t take_document(const std::vector<std::string>& lines, std::size_t opener) {
     const auto opened = document_opened_by(lines[opener]);
     if (!opened || ++documents_ > kMostDocuments) return 0;

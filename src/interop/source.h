@@ -47,7 +47,7 @@ struct Source {
   /// '$' ("$run.py", "$tool train"), as its marks are written, each in every spelling.
   std::vector<Setting> operands = {};
   std::vector<ScriptFile> written = {};  // of a launch script
-  std::vector<std::string> comments;      // by line, from line 1; what follows a '#'
+  std::vector<std::string> comments;     // by line, from line 1; what follows a '#'
 };
 
 /// "toml", "yaml", "json" or "arguments".
