@@ -81,6 +81,7 @@ bool take_open_value(const KeyMeaning& meaning, LedgerLine& line, Imported& impo
   line.fate = Fate::unresolved;
   line.what = "'" + meaning.word + "': --set " + meaning.word + "=VALUE gives it";
   imported.unclear.insert(meaning.word);
+  imported.words[meaning.word + "-open"] = "true";  // rules may ask whether it was said at all
   return true;
 }
 

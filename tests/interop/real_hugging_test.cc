@@ -109,6 +109,10 @@ TEST(RealHuggingTest, BasesInFewBitsAreFormats) {
   EXPECT_EQ(format(adapted + "load_in_8bit: true\n"), "llm-int8");
   EXPECT_EQ(format(adapted + "load_in_4bit: true\n"), "qlora");
   EXPECT_EQ(format(adapted + "load_in_8bit: false\n"), "");
+  const std::string recipe =
+      "model_name_or_path: Qwen/Qwen3-0.6B\nmax_length: 512\nper_device_train_batch_size: 2\n"
+      "learning_rate: 1e-5\noutput_dir: o\nuse_peft: true\nlora_r: 8\ndataset_name: d\n";
+  EXPECT_EQ(format(recipe + "load_in_8bit: true\n"), "llm-int8");
   const Imported full = read_of({{"a.yml", kAxolotl + "load_in_8bit: true\n"}});
   EXPECT_EQ(fate_of_key(full, "load_in_8bit"), Fate::not_modelled);
 }
@@ -302,6 +306,8 @@ TEST_F(RealHuggingFilesTest, ProgramsAreCalledWithFiles) {
   EXPECT_EQ(said_of(read("d.sh", {}), "placement"), "dp=4:ddp");
   write("e.sh", "llamafactory-cli train far/away.yaml\n");
   EXPECT_TRUE(asks_for(read("e.sh", {}), "'far/away.yaml'"));
+  write("f.sh", "for m in 1 2; do\n  llamafactory-cli train \"runs/${m}_sft.yaml\"\ndone\n");
+  EXPECT_TRUE(asks_for(read("f.sh", {}), "as one more of SOURCES"));
 }
 
 // What the line says is taken, and the launcher's file for what it leaves open.
