@@ -125,8 +125,8 @@ TEST(RealHuggingTest, FrozenBlocksAreAskedForAndTheLengthIsTheDefault) {
   const Imported full = read_of({{"a.yaml", text + "full\n"}});
   EXPECT_TRUE(full.missing.empty());
   EXPECT_EQ(said_of(full, "seq"), "2048");
-  EXPECT_TRUE(is_found(full, "PL058"));
-  EXPECT_FALSE(is_found(read_of({{"a.yaml", text + "full\ncutoff_len: 4096\n"}}), "PL058"));
+  EXPECT_TRUE(is_found(full, "PL060"));
+  EXPECT_FALSE(is_found(read_of({{"a.yaml", text + "full\ncutoff_len: 4096\n"}}), "PL060"));
   EXPECT_TRUE(asks_for(read_of({{"a.yaml", text + "freeze\n"}}), "--set freeze="));
   EXPECT_TRUE(asks_for(read_of({{"a.yaml", text + "oft\n"}}), "low rank"));
   const Imported frozen =
