@@ -254,7 +254,7 @@ TEST(RealHuggingTest, TowersAreNamedWithTheirFigures) {
     EXPECT_EQ(fate_of_key(result, key), Fate::not_modelled) << key;
   }
   EXPECT_EQ(fate_of_key(result, "--image_folder"), Fate::no_effect);
-  EXPECT_TRUE(is_found(result, "PL059"));
+  EXPECT_TRUE(is_found(result, "PL061"));
 }
 
 // A trainer fills its own clipping in where the engine's file leaves it open.
