@@ -11,6 +11,7 @@
 #include "interop/dialect.h"
 #include "interop/shell_arithmetic.h"
 #include "interop/shell_branches.h"
+#include "interop/shell_documents.h"
 #include "interop/source_parts.h"
 
 namespace placet {
@@ -203,14 +204,36 @@ class Lines {
     }
   }
 
+  // The text behind the line that was taken last, where it goes into a configuration: how many
+  // lines it has, which are no commands. Of a name that is written twice nobody knows what is used.
+  std::size_t take_document(const std::vector<std::string>& lines, std::size_t opener) {
+    const auto opened = document_opened_by(lines[opener]);
+    if (!opened || ++documents_ > kMostDocuments) return 0;
+    const std::string name = value_of(opened->file);
+    const auto count = lines_of_document(*opened, lines, opener);
+    if (!count || !is_configuration_name(name)) return 0;
+    if (runs_ == Runs::no) return *count;
+    ScriptFile file{.name = name, .text = {}};
+    for (std::size_t i = opener + 1; i <= opener + *count; ++i) {
+      const std::string line = line_of_document(*opened, lines[i]);
+      file.text += (opened->has_variables ? value_of(line) : line) + "\n";
+    }
+    if (std::erase_if(written, [&](const ScriptFile& f) { return f.name == name; }) == 0) {
+      written.push_back(std::move(file));
+    }
+    return *count;
+  }
+
   std::vector<Setting> settings;
   std::vector<Setting> idle;  // of branches that are not taken
   std::set<std::string> commands;
   std::vector<Setting> operands;
+  std::vector<ScriptFile> written;
 
  private:
   static constexpr std::size_t kMostCommands = 1000;
   static constexpr std::size_t kLongestCommand = 200;
+  static constexpr std::size_t kMostDocuments = 16;
 
   void take_words(const std::string& text, std::size_t number) {
     open_.reset();
@@ -398,7 +421,8 @@ class Lines {
   ShellBranches branches_;
   Runs runs_ = Runs::yes;  // the statement at hand
   Variables variables_;
-  std::size_t added_ = 0;  // bytes of values of variables
+  std::size_t added_ = 0;      // bytes of values of variables
+  std::size_t documents_ = 0;  // texts that go into files
   std::set<std::string> ambiguous_;
   std::set<std::string> lists_;      // variables that hold options
   std::optional<std::size_t> open_;  // the option that takes the next words
@@ -414,12 +438,17 @@ class Lines {
 ScriptSettings script_settings(const std::string& text) {
   Lines lines;
   std::istringstream stream(text);
-  std::size_t number = 0;
-  for (std::string line; std::getline(stream, line);) lines.take(line, ++number);
+  std::vector<std::string> all;
+  for (std::string line; std::getline(stream, line);) all.push_back(line);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    lines.take(all[i], i + 1);
+    i += lines.take_document(all, i);
+  }
   return {.settings = std::move(lines.settings),
           .idle = std::move(lines.idle),
           .commands = std::move(lines.commands),
-          .operands = std::move(lines.operands)};
+          .operands = std::move(lines.operands),
+          .written = std::move(lines.written)};
 }
 
 }  // namespace placet

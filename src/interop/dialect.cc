@@ -34,8 +34,8 @@ std::string text_at(const Reader& object, const char* key) {
   return value->is_text() ? value->text() : value->print();
 }
 
-const std::array<std::string, 7> kKinds = {"text",  "whole",  "flag", "file",
-                                           "names", "stages", "zeros"};
+const std::array<std::string, 8> kKinds = {"text",  "whole",  "flag",  "file",
+                                           "names", "stages", "zeros", "devices"};
 
 // "word" alone, or an object that says more.
 KeyMeaning read_word_key(const Reader& value) {

@@ -207,10 +207,21 @@ void take(const std::string& word, const std::string& value, const std::string& 
   if (word == "global-batch") request.global_batch = whole_of(value, place);
   if (word == "micro-batch") request.micro_batch = whole_of(value, place);
   if (word == "clip") request.clip = real_of(value, place);
+  if (word == "freeze") request.freeze = patterns_in(value);
   if (word == "lengths") request.lengths = parse_lengths(value, place);
 }
 
 }  // namespace
+
+std::vector<std::string> patterns_in(const std::string& list) {
+  std::vector<std::string> patterns;
+  for (std::size_t at = 0; at < list.size();) {
+    const std::size_t begin = std::min(list.find_first_not_of(", ", at), list.size());
+    at = std::min(list.find_first_of(", ", begin), list.size());
+    if (begin < at) patterns.push_back(list.substr(begin, at - begin));
+  }
+  return patterns;
+}
 
 JobRequest request_of_words(const std::map<std::string, std::string>& words,
                             const std::string& where) {

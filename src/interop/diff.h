@@ -25,6 +25,9 @@ std::vector<JobDifference> differences_of(const Job& one, const Job& other);
 /// A job's recomputation as --recompute takes it: "none", "every=2", "selective=mlp".
 std::string recompute_words(const Recompute& recompute);
 
+/// Patterns that commas part: "embed_tokens,*_proj".
+std::vector<std::string> patterns_in(const std::string& list);
+
 /// The request that words of a job make, such as those of Imported::job. Throws InputError for
 /// numbers that are none; `where` names the words' source.
 JobRequest request_of_words(const std::map<std::string, std::string>& words,

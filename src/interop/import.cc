@@ -4,9 +4,12 @@
 #include <array>
 #include <filesystem>
 #include <iterator>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "catalog/reader.h"
+#include "interop/diff.h"
 #include "interop/import_parts.h"
 #include "interop/lint.h"
 #include "interop/source_parts.h"
@@ -28,6 +31,7 @@ std::string place_of(const std::string& word, const Imported& imported) {
 }
 
 std::string job_line(const std::string& word, const std::string& value, const Imported& imported) {
+  if (word == "freeze") return word + " = " + Json(patterns_in(value)).dump() + "\n";
   if (std::find(kNumbers.begin(), kNumbers.end(), word) == kNumbers.end()) {
     // What JSON escapes in a text, TOML escapes alike.
     return word + " = " + Json(value).dump() + "\n";
@@ -121,15 +125,13 @@ void add_operands(const Dialect& dialect, Source& source) {
   std::ranges::stable_sort(source.settings, {}, &Setting::line);
 }
 
-// The file that a setting names, relative to its source, where it is at hand; empty: none.
+// The file that a setting names, relative to its source; empty: it names none.
 std::filesystem::path named_file(const Dialect& dialect, const std::string& source,
                                  const Setting& setting) {
   const KeyMeaning* meaning = meaning_of(dialect, setting.path);
   if (meaning == nullptr || meaning->kind != ValueKind::file) return {};
-  std::error_code none;
   const auto file = std::filesystem::path(source).parent_path() / setting.value;
-  if (file.extension() == ".py") return {};  // a program that says its settings
-  return std::filesystem::is_regular_file(file, none) ? file : std::filesystem::path();
+  return file.extension() == ".py" ? std::filesystem::path() : file;  // a program says its own
 }
 
 std::filesystem::path place_on_disk(const std::filesystem::path& file) {
@@ -137,18 +139,77 @@ std::filesystem::path place_on_disk(const std::filesystem::path& file) {
   return std::filesystem::weakly_canonical(file, none);
 }
 
+// What a file says: as the script that names it writes it, or on disk; none: it is not at hand.
+std::optional<Source> source_at(const std::filesystem::path& file, const Source& script) {
+  const auto base = std::filesystem::path(script.file).parent_path();
+  for (const ScriptFile& written : script.written) {
+    if ((base / written.name).lexically_normal() != file.lexically_normal()) continue;
+    return source_of({{file.string(), written.text}}, file.string());
+  }
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(file, none)) return std::nullopt;
+  return read_source(file);
+}
+
 // The files that one source names and that are not known yet.
 void add_files_of(const Dialect& dialect, const Source& source,
                   std::set<std::filesystem::path>& known, ImportRequest& request) {
   for (const Setting& setting : source.settings) {
     const std::filesystem::path file = named_file(dialect, source.file, setting);
-    if (file.empty() || !known.insert(place_on_disk(file)).second) continue;
+    if (file.empty() || known.contains(place_on_disk(file))) continue;
+    auto read = source_at(file, source);
+    if (!read) continue;
+    known.insert(place_on_disk(file));
     if (request.sources.size() >= kMostSources) {
       fail_at_line(source.file, setting.line, "names too many files",
                    std::to_string(kMostSources) + " sources at most");
     }
-    request.sources.push_back(read_source(file));
+    request.sources.push_back(std::move(*read));
   }
+}
+
+// The sources that programs of a script are called with, by the line that calls.
+std::map<std::size_t, std::size_t> called_with(const Dialect& dialect, const Source& script,
+                                               const std::vector<Source>& sources) {
+  std::map<std::size_t, std::size_t> called;
+  for (const Setting& operand : script.settings) {
+    const auto file = operand.path.starts_with('$') ? named_file(dialect, script.file, operand)
+                                                    : std::filesystem::path();
+    if (file.empty()) continue;
+    const auto place = place_on_disk(file);
+    const auto target = std::ranges::find_if(
+        sources, [&](const Source& source) { return place_on_disk(source.file) == place; });
+    called[operand.line] = static_cast<std::size_t>(target - sources.begin());
+  }
+  return called;
+}
+
+// Adds settings to a source in place of its own.
+void add_told(std::vector<Setting> told, Source& source) {
+  std::set<std::string> paths;
+  for (const Setting& setting : told) paths.insert(setting.path);
+  std::erase_if(source.settings, [&](const Setting& own) { return paths.contains(own.path); });
+  std::ranges::move(told, std::back_inserter(source.settings));
+}
+
+// "tool train a.yaml size=4": what stands behind a file is a setting of that file, and wins over
+// what it says itself.
+void move_told(const Dialect& dialect, std::size_t script, ImportRequest& request) {
+  const auto called = called_with(dialect, request.sources[script], request.sources);
+  if (called.empty()) return;
+  std::vector<Setting> kept;
+  std::map<std::size_t, std::vector<Setting>> told;
+  for (Setting& setting : request.sources[script].settings) {
+    const auto behind = called.upper_bound(setting.line);
+    const bool is_told = setting.is_told && behind != called.begin() &&
+                         std::prev(behind)->second < request.sources.size() &&
+                         meaning_of(dialect, setting.path) == nullptr;
+    if (is_told) setting.from = request.sources[script].file;
+    auto& place = is_told ? told[std::prev(behind)->second] : kept;
+    place.push_back(std::move(setting));
+  }
+  request.sources[script].settings = std::move(kept);
+  for (auto& [source, settings] : told) add_told(std::move(settings), request.sources[source]);
 }
 
 // Files that sources name, relative to their own, where they are at hand. Each is read once.
@@ -161,6 +222,7 @@ void add_named_files(const Catalog& catalog, ImportRequest& request) {
     add_operands(*dialect, request.sources[i]);
     const Source source = request.sources[i];  // the list grows below
     add_files_of(*dialect, source, known, request);
+    move_told(*dialect, i, request);
   }
 }
 

@@ -47,9 +47,9 @@ std::optional<std::string> counterpart_of_each(KeyMeaning meaning, const std::st
 
 // What a value says; none: it has no counterpart.
 std::optional<std::string> counterpart(const KeyMeaning& meaning, const std::string& value) {
-  const bool is_list = meaning.kind == ValueKind::stages || meaning.kind == ValueKind::names ||
-                       meaning.kind == ValueKind::zeros;
-  if (is_list && value.empty()) return std::nullopt;
+  static const std::set<ValueKind> kLists = {ValueKind::stages, ValueKind::names, ValueKind::zeros,
+                                             ValueKind::devices};
+  if (kLists.contains(meaning.kind) && value.empty()) return std::nullopt;
   if (meaning.values.empty()) return value;
   if (meaning.each) return counterpart_of_each(meaning, value);
   auto found = meaning.values.find(value);
@@ -81,6 +81,7 @@ bool take_open_value(const KeyMeaning& meaning, LedgerLine& line, Imported& impo
   line.fate = Fate::unresolved;
   line.what = "'" + meaning.word + "': --set " + meaning.word + "=VALUE gives it";
   imported.unclear.insert(meaning.word);
+  imported.words[meaning.word + "-open"] = "true";  // rules may ask whether it was said at all
   return true;
 }
 
@@ -165,7 +166,7 @@ void read_ledger(const Source& source, const Dialect* dialect, Imported& importe
   const std::size_t begin = imported.ledger.size();
   std::size_t compared = 0;
   for (const Setting& setting : source.settings) {
-    LedgerLine line{.file = source.file,
+    LedgerLine line{.file = setting.from.empty() ? source.file : setting.from,
                     .setting = setting,
                     .fate = Fate::unknown,
                     .what = {},

@@ -80,6 +80,7 @@ void take_script(ScriptSettings script, Source& source) {
   source.idle = std::move(script.idle);
   source.commands = std::move(script.commands);
   source.operands = std::move(script.operands);
+  source.written = std::move(script.written);
 }
 
 }  // namespace

@@ -22,12 +22,19 @@ struct Setting {
   std::vector<std::string> words = {};
   // "NAME=VALUE" behind a script and what it reads, not a variable: the script is told it.
   bool is_told = false;
+  std::string from = {};  // the file that says it, where another source's settings hold it
 
   friend bool operator==(const Setting&, const Setting&) = default;
 };
 
 /// How a source is written.
 enum class SourceForm { toml, yaml, json, arguments };
+
+/// A configuration that a launch script writes before it is used.
+struct ScriptFile {
+  std::string name;  // as the script says it
+  std::string text;
+};
 
 /// A file as it was read.
 struct Source {
@@ -39,7 +46,8 @@ struct Source {
   /// Of a launch script, the files that programs are called with: the path is the program behind a
   /// '$' ("$run.py", "$tool train"), as its marks are written, each in every spelling.
   std::vector<Setting> operands = {};
-  std::vector<std::string> comments;  // by line, from line 1; what follows a '#'
+  std::vector<ScriptFile> written = {};  // of a launch script
+  std::vector<std::string> comments;     // by line, from line 1; what follows a '#'
 };
 
 /// "toml", "yaml", "json" or "arguments".

@@ -30,6 +30,7 @@ struct ScriptSettings {
   /// word before it ("trl sft").
   std::set<std::string> commands;
   std::vector<Setting> operands;  // files that those are called with, by the program
+  std::vector<ScriptFile> written;
 };
 
 /// Variables are replaced where an earlier line gives them a plain value; all others are left as

@@ -154,6 +154,24 @@ std::string plain_names(const std::string& value) {
   return names;
 }
 
+// "0,1" and "host:0,1@other:0,1" by how many numbers they have; empty: other things are named.
+std::string count_of_devices(const std::string& value) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; at <= value.size();) {
+    std::size_t end = std::min(value.find_first_of(",@", at), value.size());
+    std::string item = value.substr(at, end - at);
+    const bool begins_host = at == 0 || value[at - 1] == '@';
+    if (const std::size_t colon = item.find(':'); begins_host && colon != std::string::npos) {
+      item.erase(0, colon + 1);
+    }
+    const auto number = whole_number(item);
+    if (!number || *number < 0) return {};
+    ++count;
+    at = end + 1;
+  }
+  return std::to_string(count);
+}
+
 }  // namespace
 
 std::string plain_spelling(const std::string& value, ValueKind kind) {
@@ -162,6 +180,7 @@ std::string plain_spelling(const std::string& value, ValueKind kind) {
   if (kind == ValueKind::names) return plain_names(value);
   if (kind == ValueKind::stages) return blocks_of_stages(value).value_or("");
   if (kind == ValueKind::zeros) return zeros_in_front(value).value_or("");
+  if (kind == ValueKind::devices) return count_of_devices(value);
   return value;
 }
 

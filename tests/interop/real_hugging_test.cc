@@ -68,6 +68,74 @@ TEST(RealHuggingTest, WhatIsTrainedIsNotPassedOver) {
   EXPECT_EQ(fate_of_key(result, "liger_swiglu"), Fate::understood);
 }
 
+// Recomputation whose checkpoints leave the device, in older and newer spellings.
+TEST(RealHuggingTest, CheckpointsOnTheHostAreRecomputation) {
+  const std::string sharded = kAxolotl + "fsdp_version: 2\n";
+  const std::string host = "dp=8:fsdp+offload(activations)";
+  const std::string disk = "dp=8:fsdp+offload(activations,nvme)";
+  const std::vector<std::pair<std::string, std::string>> said = {
+      {"gradient_checkpointing: true\n", "dp=8:fsdp"},
+      {"gradient_checkpointing: offload\n", host},
+      {"gradient_checkpointing: unsloth\n", host},
+      {"gradient_checkpointing: offload_disk\n", disk},
+      {"gradient_checkpointing: true\nactivation_offloading: legacy\n", host},
+      {"gradient_checkpointing: true\nactivation_offloading: disk\n", disk}};
+  for (const auto& [more, placement] : said) {
+    const Imported result = read_of({{"a.yml", sharded + more}});
+    EXPECT_EQ(said_of(result, "recompute"), "full") << more;
+    EXPECT_EQ(said_of(result, "placement"), placement) << more;
+  }
+  const Imported alone = read_of({{"a.yml", kAxolotl + "gradient_checkpointing: offload\n"}});
+  EXPECT_EQ(said_of(alone, "engine"), "hf-trainer@5+activations-on-host");
+}
+
+// They stay on the host where the engine's own file leads.
+TEST(RealHuggingTest, CheckpointsOnTheHostHoldBesideAnEnginesFile) {
+  const std::string file =
+      "{\"bf16\": {\"enabled\": true}, \"zero_optimization\": {\"stage\": 2},"
+      " \"train_micro_batch_size_per_gpu\": \"auto\"}";
+  const std::string more = "gradient_checkpointing: offload\ndeepspeed: a.json\n";
+  const Imported result = read_of({{"a.yml", kAxolotl + more}, {"a.json", file}});
+  EXPECT_EQ(said_of(result, "placement"), "dp=8:zero2+offload(activations)");
+  EXPECT_EQ(said_of(result, "recompute"), "full");
+}
+
+// A base in few bits is a format of what is frozen.
+TEST(RealHuggingTest, BasesInFewBitsAreFormats) {
+  const std::string adapted = kAxolotl + "adapter: lora\nlora_r: 8\n";
+  const auto format = [](const std::string& text) {
+    return said_of(read_of({{"a.yml", text}}), "precision");
+  };
+  EXPECT_EQ(format(adapted + "load_in_8bit: true\n"), "llm-int8");
+  EXPECT_EQ(format(adapted + "load_in_4bit: true\n"), "qlora");
+  EXPECT_EQ(format(adapted + "load_in_8bit: false\n"), "");
+  const std::string recipe =
+      "model_name_or_path: Qwen/Qwen3-0.6B\nmax_length: 512\nper_device_train_batch_size: 2\n"
+      "learning_rate: 1e-5\noutput_dir: o\nuse_peft: true\nlora_r: 8\ndataset_name: d\n";
+  EXPECT_EQ(format(recipe + "load_in_8bit: true\n"), "llm-int8");
+  const Imported full = read_of({{"a.yml", kAxolotl + "load_in_8bit: true\n"}});
+  EXPECT_EQ(fate_of_key(full, "load_in_8bit"), Fate::not_modelled);
+}
+
+// Blocks that rest are no job; a length that nobody says is the program's own.
+TEST(RealHuggingTest, FrozenBlocksAreAskedForAndTheLengthIsTheDefault) {
+  const std::string text =
+      "stage: sft\nmodel_name_or_path: Qwen/Qwen3-0.6B\ntemplate: qwen\nbf16: true\n"
+      "per_device_train_batch_size: 1\nfinetuning_type: ";
+  const Imported full = read_of({{"a.yaml", text + "full\n"}});
+  EXPECT_TRUE(full.missing.empty());
+  EXPECT_EQ(said_of(full, "seq"), "2048");
+  EXPECT_TRUE(is_found(full, "PL060"));
+  EXPECT_FALSE(is_found(read_of({{"a.yaml", text + "full\ncutoff_len: 4096\n"}}), "PL060"));
+  EXPECT_TRUE(asks_for(read_of({{"a.yaml", text + "freeze\n"}}), "--set freeze="));
+  EXPECT_TRUE(asks_for(read_of({{"a.yaml", text + "oft\n"}}), "low rank"));
+  const Imported frozen =
+      read_of({{"a.yaml", text + "freeze\n"}}, {{"freeze", "embed_tokens,*_proj"}});
+  EXPECT_TRUE(frozen.missing.empty());
+  EXPECT_EQ(said_of(frozen, "precision"), "autocast,frozen=bf16");
+  EXPECT_NE(job_text(frozen).find("freeze = [\"embed_tokens\",\"*_proj\"]"), std::string::npos);
+}
+
 const std::string kRecipe =
     "model_name_or_path: Qwen/Qwen3-0.6B\ntorch_dtype: bfloat16\nbf16: true\nmax_length: 512\n"
     "gradient_checkpointing: true\nper_device_train_batch_size: 2\nlearning_rate: 1e-5\n"
@@ -135,6 +203,60 @@ TEST(RealHuggingTest, LlamaFactorysLineHasItsDefaults) {
   EXPECT_TRUE(asks_for(read_of({{"a.sh", preferred + "--finetuning_type full\n"}}), "alone"));
 }
 
+// What the scripts of fine-tuning call a base in few bits.
+TEST(RealHuggingTest, LinesSayTheBitsOfTheBase) {
+  const auto format = [](const std::string& flags) {
+    return said_of(read_of({{"a.sh", kTrainerLine + "--bf16 True " + flags + "\n"}}), "precision");
+  };
+  EXPECT_EQ(format("--use_lora --lora_r 8 --q_lora"), "qlora");
+  EXPECT_EQ(format("--lora_r 8 --q_lora False"), "");
+  EXPECT_EQ(format("--lora_enable True --lora_r 8 --bits 4 --double_quant False"), "qlora-single");
+  EXPECT_EQ(format("--lora_enable True --lora_r 8 --bits 8"), "llm-int8");
+  EXPECT_EQ(format("--lora_enable True --lora_r 8 --bits 16"), "");
+  EXPECT_EQ(format("--lora_r 8 --load_in_8bit True"), "llm-int8");
+  EXPECT_TRUE(asks_for(read_of({{"a.sh", kTrainerLine + "--q_lora\n"}}), "rank"));
+}
+
+// Devices are counted where nothing else says how many there are.
+TEST(RealHuggingTest, ListsOfDevicesAreCounted) {
+  const std::string flags = kTrainerLine.substr(kTrainerLine.find(" train.py")) + "--bf16 True\n";
+  const auto placed = [&](const std::string& launcher) {
+    const Source source = parse_source(launcher + flags, SourceForm::arguments, "a.sh");
+    return said_of(import_sources(find_catalog(), {.sources = {source}}), "placement");
+  };
+  EXPECT_EQ(placed("CUDA_VISIBLE_DEVICES=0,1,6,7 accelerate launch"), "dp=4:ddp");
+  EXPECT_EQ(placed("export CUDA_VISIBLE_DEVICES=\"0\"\npython"), "dp=1:ddp");
+  EXPECT_EQ(placed("CUDA_VISIBLE_DEVICES=0,1,2,3 torchrun --nproc_per_node 2"), "dp=2:ddp");
+  EXPECT_EQ(placed("CUDA_VISIBLE_DEVICES=0 python prepare.py\n"
+                   "CUDA_VISIBLE_DEVICES=0,1 accelerate launch"),
+            "");
+  EXPECT_EQ(placed("deepspeed --include localhost:4,5,6,7"), "dp=4:ddp");
+  EXPECT_EQ(placed("deepspeed --include=a:0,1@b:0,1"), "dp=4:ddp");
+  EXPECT_EQ(placed("deepspeed --include a@b"), "");
+}
+
+// Source and target stand in one sample.
+TEST(RealHuggingTest, SourceAndTargetMakeTheSequence) {
+  const std::string line = kTrainerLine.substr(0, kTrainerLine.find("--max_seq_length"));
+  const std::string both = "--max_source_length 64 --max_target_length 128\n";
+  EXPECT_EQ(said_of(read_of({{"a.sh", line + both}}), "seq"), "192");
+  EXPECT_EQ(said_of(read_of({{"a.sh", kTrainerLine + both}}), "seq"), "512");
+}
+
+// What sees images is no part of the figures, and that is said.
+TEST(RealHuggingTest, TowersAreNamedWithTheirFigures) {
+  const Imported result = read_of(
+      {{"a.sh", kTrainerLine + "--vision_tower openai/clip-vit-large-patch14-336 --image_folder d "
+                               "--image_aspect_ratio pad --freeze_vision_tower True "
+                               "--max_pixels 401408\n"}});
+  for (const std::string key :
+       {"--vision_tower", "--image_aspect_ratio", "--freeze_vision_tower", "--max_pixels"}) {
+    EXPECT_EQ(fate_of_key(result, key), Fate::not_modelled) << key;
+  }
+  EXPECT_EQ(fate_of_key(result, "--image_folder"), Fate::no_effect);
+  EXPECT_TRUE(is_found(result, "PL061"));
+}
+
 // A trainer fills its own clipping in where the engine's file leaves it open.
 TEST(RealHuggingTest, ClippingThatATrainerFillsInIsSaid) {
   const std::string file =
@@ -184,6 +306,8 @@ TEST_F(RealHuggingFilesTest, ProgramsAreCalledWithFiles) {
   EXPECT_EQ(said_of(read("d.sh", {}), "placement"), "dp=4:ddp");
   write("e.sh", "llamafactory-cli train far/away.yaml\n");
   EXPECT_TRUE(asks_for(read("e.sh", {}), "'far/away.yaml'"));
+  write("f.sh", "for m in 1 2; do\n  llamafactory-cli train \"runs/${m}_sft.yaml\"\ndone\n");
+  EXPECT_TRUE(asks_for(read("f.sh", {}), "as one more of SOURCES"));
 }
 
 // What the line says is taken, and the launcher's file for what it leaves open.
@@ -214,6 +338,64 @@ TEST_F(RealHuggingFilesTest, SettingsThatAreElsewhereAreAskedFor) {
   EXPECT_TRUE(result.missing.empty());
   EXPECT_EQ(said_of(result, "global-batch"), "64");
   EXPECT_EQ(said_of(result, "seq"), "512");
+}
+
+// Settings of the sharding in a file of their own.
+TEST_F(RealHuggingFilesTest, SettingsOfShardingAreReadFromTheirFile) {
+  const std::string line = kTrainerLine + "--bf16 True --fsdp \"full_shard auto_wrap\" ";
+  write("a.sh", line + "--fsdp_config far.json\n");
+  const Words eight = {{"world-size", "8"}};
+  EXPECT_TRUE(asks_for(read("a.sh", eight), "'far.json'"));
+  write("fsdp.json",
+        "{\"fsdp_transformer_layer_cls_to_wrap\": [\"Qwen3DecoderLayer\"],\n"
+        " \"activation_checkpointing\": true, \"limit_all_gathers\": true}\n");
+  write("b.sh", line + "--fsdp_config fsdp.json\n");
+  const Imported result = read("b.sh", eight);
+  EXPECT_TRUE(result.missing.empty());
+  EXPECT_EQ(said_of(result, "recompute"), "full");
+  EXPECT_EQ(said_of(result, "placement"), "dp=8:fsdp");
+}
+
+// What stands behind a file of settings wins over what the file says.
+TEST_F(RealHuggingFilesTest, SettingsBehindAFileWinOverIt) {
+  write("lf.yaml",
+        "model_name_or_path: Qwen/Qwen3-0.6B\nstage: sft\nfinetuning_type: full\n"
+        "template: qwen\ncutoff_len: 1024\nbf16: true\nper_device_train_batch_size: 2\n"
+        "gradient_accumulation_steps: 1\n");
+  write("a.sh",
+        "NPROC_PER_NODE=4 llamafactory-cli train lf.yaml cutoff_len=4096 \\\n"
+        "    gradient_accumulation_steps=8 learning_rate=1e-5\n");
+  const Imported result = read("a.sh", {});
+  EXPECT_EQ(said_of(result, "seq"), "4096");
+  EXPECT_EQ(said_of(result, "global-batch"), "64");
+  const auto told = std::ranges::find_if(result.ledger, [](const LedgerLine& line) {
+    return line.setting.path == "gradient_accumulation_steps";
+  });
+  ASSERT_NE(told, result.ledger.end());
+  EXPECT_EQ(told->file, (folder_ / "a.sh").string());
+  EXPECT_EQ(told->setting.line, 2U);
+  EXPECT_FALSE(is_found(result, "PL002"));
+}
+
+// A configuration that the script itself writes is read as that file.
+TEST_F(RealHuggingFilesTest, FilesThatAScriptWritesAreRead) {
+  const auto script = [](const std::string& begin, const std::string& end) {
+    return "nodes=2\nGPUS=4\n" + begin +
+           "\ncompute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\n"
+           "num_machines: $nodes\nnum_processes: $((nodes * GPUS))\nmixed_precision: bf16\n"
+           "fsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n" +
+           end + "\naccelerate launch --config_file ./acc.yaml" +
+           kTrainerLine.substr(kTrainerLine.find(' ')) + "\n";
+  };
+  write("a.sh", script("cat > acc.yaml <<EOF", "EOF"));
+  EXPECT_EQ(said_of(read("a.sh", {}), "placement"), "dp=8:fsdp+keep");
+  write("b.sh", script("cat <<- \"END\" > acc.yaml", "\tEND"));
+  EXPECT_EQ(said_of(read("b.sh", {{"world-size", "16"}}), "placement"), "dp=16:fsdp+keep");
+  write("c.sh", script("tee acc.yaml <<EOF", "never"));
+  EXPECT_TRUE(asks_for(read("c.sh", {}), "'./acc.yaml'"));
+  const std::string twice = "if [ -n \"$X\" ]; then\ncat > acc.yaml <<E\na: 1\nE\nfi\n";
+  write("d.sh", twice + script("cat > acc.yaml <<EOF", "EOF"));
+  EXPECT_TRUE(asks_for(read("d.sh", {}), "'./acc.yaml'"));
 }
 
 // JSON by another name.
