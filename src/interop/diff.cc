@@ -208,6 +208,7 @@ void take(const std::string& word, const std::string& value, const std::string& 
   if (word == "micro-batch") request.micro_batch = whole_of(value, place);
   if (word == "clip") request.clip = real_of(value, place);
   if (word == "lengths") request.lengths = parse_lengths(value, place);
+  if (word == "ignore_keys") request.ignore_keys = {value};
 }
 
 }  // namespace
