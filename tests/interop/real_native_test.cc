@@ -315,6 +315,11 @@ TEST(RealNativeTest, ExpertsOverOtherRanksAreAConflict) {
   EXPECT_TRUE(is_found(read_experts(both + "expert_parallel_degree = 2\n", "8"), "PL070"));
   EXPECT_TRUE(is_found(read_experts(both + "expert_parallel_degree = 16\n", "8"), "PL071"));
   EXPECT_FALSE(is_found(read_experts(both + "expert_parallel_degree = 8\n", "8"), "PL071"));
+  const Imported open = read_as(SourceForm::toml,
+                                "[training]\nlocal_batch_size = 1\n[parallelism]\n"
+                                "data_parallel_shard_degree = -1\nexpert_parallel_degree = 8\n",
+                                {});
+  EXPECT_FALSE(is_found(open, "PL071"));
 }
 
 // One engine has no prediction modules, another has none where none are asked for.
@@ -367,6 +372,26 @@ TEST(RealNativeTest, NanotronsStarcoderAndItsOptimizer) {
   EXPECT_NE(model.find("\"model_type\":\"starcoder2\""), std::string::npos) << model;
   EXPECT_NE(model.find("\"intermediate_size\":2048"), std::string::npos) << model;
   EXPECT_EQ(said_of(result, "optimizer"), "sgd");
+}
+
+// 4 x 2 of 16 devices: one launcher refuses that, one trainer makes two copies of them.
+TEST(RealNativeTest, DegreesOfALauncherAndOfATrainerBesideMoreDevices) {
+  const Imported launcher = read_yaml(
+      "distributed_type: FSDP\nnum_processes: 16\nfsdp_config:\n  fsdp_version: 2\n"
+      "parallelism_config:\n  parallelism_config_dp_shard_size: 4\n"
+      "  parallelism_config_tp_size: 2\n",
+      {{"model", "llama-3.1-8b"}});
+  EXPECT_TRUE(is_found(launcher, "PL058"));
+  const std::string trainer =
+      "base_model: NousResearch/Meta-Llama-3-8B\nsequence_len: 4096\nmicro_batch_size: 1\n"
+      "gradient_accumulation_steps: 1\noptimizer: adamw_torch\ndp_shard_size: 4\n"
+      "tensor_parallel_size: 2\nbf16: true\nfsdp_version: 2\nfsdp_config:\n"
+      "  reshard_after_forward: true\n";
+  const Imported copies = read_yaml(trainer, {{"world-size", "16"}});
+  EXPECT_FALSE(is_found(copies, "PL058"));
+  EXPECT_EQ(said_of(copies, "placement"), "rep=2:ddp dp=4:fsdp tp=2:tp");
+  const Imported stated = read_yaml(trainer + "dp_replicate_size: 4\n", {{"world-size", "16"}});
+  EXPECT_TRUE(is_found(stated, "PL058"));
 }
 
 // 4 copies of 2 devices are 8; neither 16 nor 12 are.
