@@ -156,6 +156,7 @@ Answer answer_import(const Asked& asked) {
   allow_source_flags(asked.request, {"strict"});
   const auto strict = asked.request.find("strict");
   const Imported imported = read_of(asked.catalog, source_words_in(asked.request));
+  refuse_conflicts(imported);
   const bool lost = strict && strict->flag() && is_lossy(imported);
   return answer_of(imported.missing.empty() && !lost, import_json(imported));
 }

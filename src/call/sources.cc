@@ -100,7 +100,8 @@ LintFinding realised(const LedgerLine& line, const std::string& severity,
           .line = line.setting.line,
           .message = message,
           .fix = cure,
-          .edit = {}};
+          .edit = {},
+          .conflict = {}};
 }
 
 std::string name_of_severity(Severity severity) {

@@ -59,6 +59,7 @@ std::string text_of(const Imported& imported) {
 
 int import_job(const ImportCall& call) {
   const Imported imported = import_of(call.flags);
+  refuse_conflicts(imported);
   if (!call.output.empty()) write_file(call.output, job_text(imported), "-o");
   print(call.flags.json ? import_json(imported) : text_of(imported));
   return imported.missing.empty() && !(call.strict && is_lossy(imported)) ? kGood : kBad;

@@ -209,6 +209,7 @@ void take(const std::string& word, const std::string& value, const std::string& 
   if (word == "clip") request.clip = real_of(value, place);
   if (word == "freeze") request.freeze = patterns_in(value);
   if (word == "lengths") request.lengths = parse_lengths(value, place);
+  if (word == "ignore_keys") request.ignore_keys = {value};
 }
 
 }  // namespace

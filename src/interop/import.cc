@@ -343,7 +343,20 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
   return imported;
 }
 
+void refuse_conflicts(const Imported& imported) {
+  for (const LintFinding& finding : imported.findings) {
+    if (finding.conflict.empty()) continue;
+    throw InputError({.where = finding.file + ":" + std::to_string(finding.line),
+                      .value = {},
+                      .problem = finding.message,
+                      .allowed = finding.fix,
+                      .nearest = {},
+                      .excerpt = finding.conflict});
+  }
+}
+
 std::string job_text(const Imported& imported) {
+  refuse_conflicts(imported);
   if (!imported.missing.empty()) {
     std::string what, flags;
     for (const MissingFact& fact : imported.missing) {

@@ -49,6 +49,8 @@ struct LintFinding {
   std::string message;
   std::string fix;
   LintEdit edit;  // none where people have to choose
+  /// Settings and flags that no run satisfies together, a line each; none: a job may follow.
+  std::string conflict;
 };
 
 /// A fact that the sources do not hold, and the flag that gives it.
@@ -85,7 +87,11 @@ std::string name_of(Fate fate);
 /// Throws InputError for a dialect that is not known, and for sources of which none is read.
 Imported import_sources(const Catalog& catalog, const ImportRequest& request);
 
-/// The text of a job file (TOML). Without all facts that a job needs it throws InputError that
+/// Throws InputError where settings contradict each other, or what flags give, so that the engine
+/// would not start: the message shows all their places.
+void refuse_conflicts(const Imported& imported);
+
+/// The text of a job file (TOML). Throws as refuse_conflicts does. Without all facts that a job needs it throws InputError that
 /// names the flags.
 std::string job_text(const Imported& imported);
 

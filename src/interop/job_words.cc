@@ -15,10 +15,10 @@ namespace placet {
 namespace {
 
 // Words that a job file takes as they are. Whole numbers are written without quotes.
-constexpr std::array<std::string_view, 16> kJobWords = {
+constexpr std::array<std::string_view, 17> kJobWords = {
     "model",     "cluster",      "seq",     "global-batch", "micro-batch", "recompute",
     "precision", "optimizer",    "clip",    "engine",       "lora",        "placement",
-    "routing",   "balance-loss", "lengths", "freeze"};
+    "routing",   "balance-loss", "lengths", "freeze",       "ignore_keys"};
 
 // A product of numbers above 0, some of which may be decimal fractions ("0.25").
 struct Product {

@@ -206,6 +206,51 @@ ValuesByKey values_of(const Source& source) {
   return values;
 }
 
+std::string line_in(const std::string& text, std::size_t line) {
+  const std::size_t begin = begin_of_line(text, line);
+  if (line == 0 || begin == std::string::npos) return {};
+  return text.substr(begin, std::min(text.find('\n', begin), text.size()) - begin);
+}
+
+// The source with values that refer to others, "${a.b}", as they are written.
+Source as_written(Source source, const std::string& text) {
+  if (source.form != SourceForm::yaml) return source;
+  for (Setting& setting : source.settings) {
+    const std::string line = line_in(text, setting.line);
+    if (line.find("${") != std::string::npos) setting.value = line;
+  }
+  return source;
+}
+
+// The key that a setting takes its value from, "a: ${b.c}"; empty: the value is not one reference
+// to a key of the source.
+std::string referred_key(const Source& source, const std::string& text, const Setting& setting) {
+  constexpr const char* kAround = " \t\r\"'";
+  if (source.form != SourceForm::yaml) return {};
+  std::string line = line_in(text, setting.line);
+  line.resize(std::min(line.find(" #"), line.size()));
+  const std::size_t open = line.find("${");
+  const std::size_t close = line.find('}');
+  if (open == std::string::npos || open == 0 || close == std::string::npos) return {};
+  const std::size_t before = line.find_last_not_of(kAround, open - 1);
+  if (before == std::string::npos || line[before] != ':') return {};
+  if (line.find_first_not_of(kAround, close + 1) != std::string::npos) return {};
+  const std::string key = line.substr(open + 2, close - open - 2);
+  return setting_of(source, key) == nullptr ? std::string() : key;
+}
+
+// A key that takes its value from another is changed there.
+KeyChange where_it_is_said(const Source& source, const std::string& text, KeyChange change) {
+  constexpr int kMostReferences = 8;
+  for (int i = 0; i < kMostReferences && change.value; ++i) {
+    const Setting* setting = setting_of(source, change.key);
+    std::string key = setting == nullptr ? "" : referred_key(source, text, *setting);
+    if (key.empty()) break;
+    change.key = std::move(key);
+  }
+  return change;
+}
+
 ValuesByKey values_with(const Source& source, const KeyChange& change) {
   ValuesByKey values = values_of(source);
   std::multiset<std::string>& own = values[change.key];
@@ -273,13 +318,19 @@ std::string written_anew(Source source, const std::string& text,
 std::string changed_text(Source source, std::string text, const std::vector<KeyChange>& changes,
                          const std::vector<std::string>& own) {
   if (!changes.empty() && is_on_one_line(source, text)) return written_anew(source, text, changes);
-  for (const KeyChange& change : changes) {
+  for (const KeyChange& asked : changes) {
+    const KeyChange change = where_it_is_said(source, text, asked);
     const Setting* setting = setting_of(source, change.key);
+    if (setting != nullptr && change.value == setting->value) continue;
     const std::size_t line = setting == nullptr ? 1 : setting->line;
     const ValuesByKey wanted = values_with(source, change);
+    const ValuesByKey written = values_with(as_written(source, text), change);
     text = with_change(source, text, change, own);
     auto changed = parsed(text, source);
-    if (!changed || values_of(*changed) != wanted) fail_in_place(source, change.key, line);
+    // Others may change with it that refer to it, but not as they are written.
+    const bool is_alone = changed && (values_of(*changed) == wanted ||
+                                      values_of(as_written(*changed, text)) == written);
+    if (!is_alone) fail_in_place(source, change.key, line);
     source = *std::move(changed);
   }
   return text;

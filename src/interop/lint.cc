@@ -23,6 +23,7 @@ struct LintRule {
   std::vector<std::string> at;
   std::vector<WordCondition> when;
   RuleChange change;
+  bool ends_job = false;  // the engine does not start: no job follows
 };
 
 RuleChange read_change(const Reader& object) {
@@ -45,7 +46,7 @@ LintRule load_rule(const Catalog& catalog, const std::string& file) {
   const Document document = open_document(file_of(catalog, "lint", "rule", file, "lint"));
   const Reader reader(document);
   reader.allow({"schema", "code", "name", "severity", "at", "when", "message", "fix", "change",
-                "meaning", "source"});
+                "meaning", "source", "ends-job"});
   LintRule rule{.code = reader.at("code").text(),
                 .name = reader.at("name").text(),
                 .severity = reader.at("severity").text(),
@@ -53,10 +54,12 @@ LintRule load_rule(const Catalog& catalog, const std::string& file) {
                 .fix = reader.at("fix").text(),
                 .at = {},
                 .when = read_conditions(reader.at("when")),
-                .change = {}};
+                .change = {},
+                .ends_job = false};
   reader.at("source").text();
   for (const Reader& item : reader.at("at").items()) rule.at.push_back(item.text());
   if (const auto change = reader.find("change")) rule.change = read_change(*change);
+  if (const auto ends = reader.find("ends-job")) rule.ends_job = ends->flag();
   return rule;
 }
 
@@ -118,6 +121,18 @@ LintEdit edit_of(const LintRule& rule, const LedgerLine& found, const Imported& 
   return edit.key.empty() ? LintEdit{} : edit;
 }
 
+// The numbers that settings give the rule's words, a line each.
+std::string places_of(const LintRule& rule, const Imported& imported) {
+  std::string places;
+  for (const LedgerLine& line : imported.ledger) {
+    const bool speaks = std::ranges::find(rule.at, line.word) != rule.at.end();
+    if (!speaks || line.fate != Fate::understood || !whole_number(line.said)) continue;
+    places += (places.empty() ? "  " : "\n  ") + line.file + ":" +
+              std::to_string(line.setting.line) + "  " + line.setting.path + " = " + line.said;
+  }
+  return places;
+}
+
 LintFinding finding_at(const LedgerLine& line, const LintRule& rule, const Imported& imported) {
   return {.code = rule.code,
           .name = rule.name,
@@ -126,7 +141,8 @@ LintFinding finding_at(const LedgerLine& line, const LintRule& rule, const Impor
           .line = line.setting.line,
           .message = filled(rule.message, imported.words).value_or(rule.message),
           .fix = filled(rule.fix, imported.words).value_or(rule.fix),
-          .edit = edit_of(rule, line, imported)};
+          .edit = edit_of(rule, line, imported),
+          .conflict = rule.ends_job ? places_of(rule, imported) : std::string()};
 }
 
 // What the engine does about a key that it does not know; none: it is not said.
@@ -149,7 +165,8 @@ LintFinding unknown_key(const LedgerLine& line, const Imported& imported) {
                       .line = line.setting.line,
                       .message = "'" + line.setting.path + "' is not a key that this dialect knows",
                       .fix = {},
-                      .edit = {}};
+                      .edit = {},
+                      .conflict = {}};
   if (const UnknownKeys* keys = unknown_under(imported, line)) {
     finding.severity = keys->severity;
     finding.message += ": " + keys->what;
@@ -183,7 +200,8 @@ void find_twice_said(const Imported& imported, std::vector<LintFinding>& finding
                     ":" + std::to_string(before.setting.line) +
                     (line.turn < before.turn ? "; that one is taken" : "; this one is taken"),
          .fix = "leave one of them out",
-         .edit = {}});
+         .edit = {},
+         .conflict = {}});
   }
 }
 

@@ -182,12 +182,19 @@ bool keeps_one_of(const std::vector<Keep>& keeps, const Placement& placement) {
   });
 }
 
+/// An axis that divides experts, whatever else it cuts, is one of these alone where the order
+/// speaks of them.
 bool stand_in_order(const CutsInOrder& order, const Placement& placement) {
+  const bool of_experts = order.inner == Cut::expert || order.outer == Cut::expert;
+  const auto is = [&](const AxisPlacement& axis, Cut cut) {
+    if (of_experts && divides_experts(axis)) return cut == Cut::expert;
+    return cuts(axis, cut);
+  };
   bool outer = false;
   for (const AxisPlacement& axis : placement.axes) {
     if (axis.degree == 1) continue;
-    if (outer && cuts(axis, order.inner)) return true;
-    outer = outer || cuts(axis, order.outer);
+    if (outer && is(axis, order.inner)) return true;
+    outer = outer || is(axis, order.outer);
   }
   return false;
 }

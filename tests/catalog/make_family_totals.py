@@ -164,6 +164,10 @@ case("nemotron_h", **dict(L, num_hidden_layers=4),
      moe_shared_expert_intermediate_size=56)
 case("glm_moe_dsa", **MLA, **MOE, index_n_heads=2, index_head_dim=8, index_topk=16,
      indexer_types=["full", "shared", "full", "shared"], first_k_dense_replace=1)
+# Of version 5.16.1:
+case("cohere2_moe", **L, head_dim=16, num_experts=8, num_experts_per_tok=2)
+case("cohere2_moe", **L, head_dim=24, num_experts=8, num_experts_per_tok=2, num_shared_experts=2,
+     mlp_layer_types=["dense", "sparse", "sparse", "sparse"], prefix_dense_intermediate_size=200)
 
 
 def describe(family, settings):

@@ -6,6 +6,8 @@
 
 #include "imported.h"
 #include "interop/import.h"
+#include "interop/kept_text.h"
+#include "units/error.h"
 
 namespace placet {
 namespace {
@@ -52,6 +54,10 @@ TEST(RealNativeTest, MaxTextsPoliciesOfRecomputation) {
   EXPECT_EQ(recompute("minimal_with_context"), "selective=minimal_with_context");
   EXPECT_EQ(recompute("minimal_flash"), "selective=minimal_with_context");
   EXPECT_EQ(recompute("custom"), "full");
+  EXPECT_EQ(recompute("save_qkv_proj"), "full");
+  const Imported part =
+      read_yaml(std::string(kMaxText) + "remat_policy: save_qkv_proj\n", {{"world-size", "8"}});
+  EXPECT_EQ(fate_of_key(part, "remat_policy"), Fate::not_modelled);
   const Imported custom =
       read_yaml(std::string(kMaxText) + "remat_policy: custom\ndecoder_layer_input: offload\n",
                 {{"world-size", "8"}});
@@ -148,9 +154,53 @@ TEST(RealNativeTest, SizesThatReplaceThoseOfTheNamedModelLeaveItOpen) {
       foundry_text(named + "  config_overrides:\n    hidden_size: 1152\n"), {{"world-size", "8"}});
   ASSERT_EQ(other.missing.size(), 1U);
   EXPECT_EQ(other.missing[0].flag, "--model NAME");
-  const Imported rows = read_yaml(
-      foundry_text(named + "  config_overrides:\n    vocab_size: 51200\n"), {{"world-size", "8"}});
-  EXPECT_EQ(fate_of_key(rows, "model.config_overrides.vocab_size"), Fate::not_modelled);
+  for (const char* word : {"vocab_size: 51200", "num_local_experts: 4"}) {
+    const Imported rows = read_yaml(foundry_text(named + "  config_overrides:\n    " + word + "\n"),
+                                    {{"world-size", "8"}});
+    ASSERT_EQ(rows.missing.size(), 1U) << word;
+    EXPECT_EQ(rows.missing[0].flag, "--model NAME");
+  }
+}
+
+// 64 samples over 8 devices are 8 each. Composer cuts them in as many parts as micro-batches of 3
+// and of 6 need, 3 and 2: 8 do not divide into 3 parts, and 2 parts have 4 each.
+TEST(RealNativeTest, ComposersMicroBatchesAreEvenParts) {
+  const auto micro_batch = [](const std::string& samples) {
+    return said_of(read_yaml("max_seq_len: 2048\nglobal_train_batch_size: 64\n"
+                             "device_train_microbatch_size: " +
+                                 samples + "\n" + kMpt + kFsdp,
+                             {{"world-size", "8"}}),
+                   "micro-batch");
+  };
+  EXPECT_EQ(micro_batch("4"), "4");
+  EXPECT_EQ(micro_batch("3"), "3");
+  EXPECT_EQ(micro_batch("6"), "4");
+  EXPECT_EQ(micro_batch("16"), "8");
+}
+
+// Where a key refers to another, that one is changed, and all that refer to it follow.
+TEST(RealNativeTest, AKeyThatOthersReferToIsChangedWhereItIsSaid) {
+  const std::string text =
+      "variables:\n  length: 2048\nmax_seq_len: ${variables.length}  # of all\n"
+      "loader:\n  max_seq_len: ${max_seq_len}\n";
+  const auto changed = [](const std::string& from) {
+    return changed_text(parse_source(from, SourceForm::yaml, "a.yaml"), from,
+                        {{.key = "max_seq_len", .value = "4096"}}, {});
+  };
+  std::string wanted = text;
+  EXPECT_EQ(changed(text), wanted.replace(wanted.find("2048"), 4, "4096"));
+  EXPECT_EQ(changed("max_seq_len: 2048\nloader:\n  max_seq_len: ${max_seq_len}\n"),
+            "max_seq_len: 4096\nloader:\n  max_seq_len: ${max_seq_len}\n");
+}
+
+TEST(RealNativeTest, RanksThatShareASequenceAreAskedFor) {
+  const Imported result =
+      read_yaml(std::string("max_seq_len: 2048\nglobal_train_batch_size: 4\n"
+                            "device_train_microbatch_size: 0.125\n") +
+                    kMpt + "  attn_config:\n    seq_parallel_world_size: 8\n" + kFsdp,
+                {{"world-size", "32"}});
+  EXPECT_EQ(said_of(result, "micro-batch"), "1");
+  EXPECT_TRUE(asks_for(result, "--placement"));
 }
 
 TEST(RealNativeTest, AdaptersAndDeepSpeedInsideComposersFile) {
@@ -206,21 +256,104 @@ TEST(RealNativeTest, TorchtitansFormatsReachTheJob) {
   EXPECT_EQ(precision("dtype = \"bfloat16\"\n"), "parameters=bf16,gradients=bf16");
   EXPECT_EQ(precision("dtype = \"bfloat16\"\nmixed_precision_reduce = \"bfloat16\"\n"), "bf16");
   EXPECT_EQ(precision("mixed_precision_reduce = \"bfloat16\"\n"), "reduce=bf16");
-  const Imported host = read_as(
-      SourceForm::toml, std::string(kTitan) + "enable_cpu_offload = true\n", {{"world-size", "8"}});
-  EXPECT_EQ(fate_of_key(host, "training.enable_cpu_offload"), Fate::not_modelled);
 }
 
-// Experts over 16 ranks, of which 8 share samples' halves: their groups go across both.
-TEST(RealNativeTest, ExpertsOverRanksOfASequenceHaveNoCounterpart) {
-  const Imported result =
-      read_as(SourceForm::toml,
-              "[model]\nname = \"qwen3\"\nflavor = \"30B-A3B\"\n[training]\nlocal_batch_size = 1\n"
-              "[parallelism]\ndata_parallel_shard_degree = 8\ncontext_parallel_degree = 2\n"
-              "expert_parallel_degree = 16\n",
-              {{"world-size", "16"}});
+constexpr const char* kOnHost = "+offload(parameters)+offload(gradients)+offload(optimizer)";
+
+TEST(RealNativeTest, TorchtitansStatesOnTheHost) {
+  const Imported host = read_as(
+      SourceForm::toml, std::string(kTitan) + "enable_cpu_offload = true\n", {{"world-size", "8"}});
+  EXPECT_EQ(said_of(host, "placement"), std::string("dp=8:fsdp") + kOnHost);
+}
+
+// Keys of forks have a figure.
+TEST(RealNativeTest, KeysOfTorchtitansForks) {
+  const Imported fork = read_as(SourceForm::toml,
+                                std::string(kTitan) +
+                                    "dataset_type = \"nanoset\"\n[optimizer]\n"
+                                    "swap_optimizer = true\nstate_dtype = \"bfloat16\"\n",
+                                {{"world-size", "8"}});
+  EXPECT_EQ(fate_of_key(fork, "optimizer.swap_optimizer"), Fate::not_modelled);
+  EXPECT_EQ(fate_of_key(fork, "optimizer.state_dtype"), Fate::not_modelled);
+  EXPECT_EQ(fate_of_key(fork, "training.dataset_type"), Fate::no_effect);
+}
+
+Imported read_experts(const std::string& degrees, const std::string& world) {
+  return read_as(
+      SourceForm::toml,
+      "[model]\nname = \"qwen3\"\nflavor = \"30B-A3B\"\n[training]\nlocal_batch_size = 1\n"
+      "seq_len = 4096\n[parallelism]\n" +
+          degrees,
+      {{"world-size", world}});
+}
+
+// Ranks of experts are those of a sequence first, of data then: 16 are 2 and 8.
+TEST(RealNativeTest, ExpertsOverRanksOfASequence) {
+  const Imported result = read_experts(
+      "data_parallel_shard_degree = 8\ncontext_parallel_degree = 2\n"
+      "expert_parallel_degree = 16\n",
+      "16");
   EXPECT_EQ(said_of(result, "model"), "qwen3-30b-a3b");
-  EXPECT_EQ(fate_of_key(result, "parallelism.expert_parallel_degree"), Fate::not_modelled);
+  EXPECT_EQ(said_of(result, "placement"), "ep=8:ep+fsdp cp=2:gather+fsdp;experts:ep");
+  const Imported inner = read_experts(
+      "data_parallel_shard_degree = 8\ncontext_parallel_degree = 2\n"
+      "expert_parallel_degree = 4\n",
+      "16");
+  EXPECT_EQ(said_of(inner, "placement"), "dp=4:fsdp ep=2:ep+fsdp cp=2:gather+fsdp;experts:ep");
+  const Imported tensor = read_experts(
+      "data_parallel_shard_degree = 2\ncontext_parallel_degree = 2\n"
+      "tensor_parallel_degree = 2\nexpert_parallel_degree = 4\n"
+      "expert_tensor_parallel_degree = 1\n",
+      "8");
+  EXPECT_EQ(said_of(tensor, "placement"),
+            "dp=2:fsdp cp=2:gather+fsdp;experts:ep tp=2:tp+sp;experts:ep");
+}
+
+// 2 are no multiple of 4, and 16 are more than 4 x 2.
+TEST(RealNativeTest, ExpertsOverOtherRanksAreAConflict) {
+  const std::string both = "data_parallel_shard_degree = 2\ncontext_parallel_degree = 4\n";
+  EXPECT_TRUE(is_found(read_experts(both + "expert_parallel_degree = 2\n", "8"), "PL070"));
+  EXPECT_TRUE(is_found(read_experts(both + "expert_parallel_degree = 16\n", "8"), "PL071"));
+  EXPECT_FALSE(is_found(read_experts(both + "expert_parallel_degree = 8\n", "8"), "PL071"));
+  const Imported open = read_as(SourceForm::toml,
+                                "[training]\nlocal_batch_size = 1\n[parallelism]\n"
+                                "data_parallel_shard_degree = -1\nexpert_parallel_degree = 8\n",
+                                {});
+  EXPECT_FALSE(is_found(open, "PL071"));
+}
+
+// One engine has no prediction modules, another has none where none are asked for.
+TEST(RealNativeTest, ModelsWithoutTheirPredictionModules) {
+  const Imported titan = read_as(
+      SourceForm::toml,
+      "[model]\nname = \"deepseek_v3\"\nflavor = \"671B\"\n[training]\nlocal_batch_size = 1\n"
+      "[parallelism]\nexpert_parallel_degree = 8\n",
+      {{"world-size", "256"}});
+  EXPECT_EQ(said_of(titan, "ignore_keys"), "num_nextn_predict_layers");
+  const std::string max = "model_name: deepseek3-671b\nper_device_batch_size: 1\n";
+  EXPECT_EQ(said_of(read_yaml(max, {{"world-size", "256"}}), "ignore_keys"),
+            "num_nextn_predict_layers");
+  const Imported asked = read_yaml(max + "mtp_num_layers: 1\n", {{"world-size", "256"}});
+  EXPECT_EQ(said_of(asked, "ignore_keys"), "");
+}
+
+// A quarter of a sample for each of 16 devices, two of which share one: half a sample.
+TEST(RealNativeTest, MaxTextsPartsOfASampleAreAskedFor) {
+  const std::string text =
+      "model_name: llama3.1-8b\nper_device_batch_size: 0.25\nici_fsdp_parallelism: -1\n"
+      "ici_tensor_parallelism: ";
+  EXPECT_TRUE(asks_for(read_yaml(text + "2\n", {{"world-size", "16"}}), "--micro-batch"));
+  EXPECT_EQ(said_of(read_yaml(text + "4\n", {{"world-size", "16"}}), "micro-batch"), "1");
+}
+
+// First moments are as parameters are, unless another format is said.
+TEST(RealNativeTest, MaxTextsFirstMoments) {
+  const auto fate = [](const std::string& formats) {
+    return fate_of_key(read_yaml(kMaxText + formats, {{"world-size", "8"}}), "mu_dtype");
+  };
+  EXPECT_EQ(fate("mu_dtype: float32\n"), Fate::understood);
+  EXPECT_EQ(fate("mu_dtype: bfloat16\n"), Fate::not_modelled);
+  EXPECT_EQ(fate("mu_dtype: bfloat16\nweight_dtype: bfloat16\n"), Fate::understood);
 }
 
 constexpr const char* kNanotron =
@@ -241,12 +374,43 @@ TEST(RealNativeTest, NanotronsStarcoderAndItsOptimizer) {
   EXPECT_EQ(said_of(result, "optimizer"), "sgd");
 }
 
+// 4 x 2 of 16 devices: one launcher refuses that, one trainer makes two copies of them.
+TEST(RealNativeTest, DegreesOfALauncherAndOfATrainerBesideMoreDevices) {
+  const Imported launcher = read_yaml(
+      "distributed_type: FSDP\nnum_processes: 16\nfsdp_config:\n  fsdp_version: 2\n"
+      "parallelism_config:\n  parallelism_config_dp_shard_size: 4\n"
+      "  parallelism_config_tp_size: 2\n",
+      {{"model", "llama-3.1-8b"}});
+  EXPECT_TRUE(is_found(launcher, "PL058"));
+  const std::string trainer =
+      "base_model: NousResearch/Meta-Llama-3-8B\nsequence_len: 4096\nmicro_batch_size: 1\n"
+      "gradient_accumulation_steps: 1\noptimizer: adamw_torch\ndp_shard_size: 4\n"
+      "tensor_parallel_size: 2\nbf16: true\nfsdp_version: 2\nfsdp_config:\n"
+      "  reshard_after_forward: true\n";
+  const Imported copies = read_yaml(trainer, {{"world-size", "16"}});
+  EXPECT_FALSE(is_found(copies, "PL058"));
+  EXPECT_EQ(said_of(copies, "placement"), "rep=2:ddp dp=4:fsdp tp=2:tp");
+  const Imported stated = read_yaml(trainer + "dp_replicate_size: 4\n", {{"world-size", "16"}});
+  EXPECT_TRUE(is_found(stated, "PL058"));
+}
+
 // 4 copies of 2 devices are 8; neither 16 nor 12 are.
 TEST(RealNativeTest, StatedDegreesAreForTheDevicesThatThereAre) {
-  const std::string text = std::string(kNanotron) + "    is_llama_config: true\n";
+  const std::string text =
+      std::string(kNanotron) + "    is_llama_config: true\n    intermediate_size: 2048\n";
   EXPECT_FALSE(is_found(read_yaml(text, {}), "PL058"));
   EXPECT_FALSE(is_found(read_yaml(text, {{"world-size", "8"}}), "PL058"));
-  EXPECT_TRUE(is_found(read_yaml(text, {{"world-size", "16"}}), "PL058"));
+  const Imported more = read_yaml(text, {{"world-size", "16"}});
+  EXPECT_TRUE(is_found(more, "PL058"));
+  try {
+    job_text(more);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.fault().where, "f:2");
+    EXPECT_NE(error.fault().excerpt.find("f:3  parallelism.tp = 2"), std::string::npos);
+  }
+  const Words placed = {{"world-size", "16"}, {"placement", "dp=16:ddp"}};
+  EXPECT_NO_THROW(job_text(read_yaml(text, placed)));
 }
 
 }  // namespace
