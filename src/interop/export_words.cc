@@ -203,6 +203,23 @@ void put_shapes(const Model& model, Words& words) {
   }
 }
 
+// The formats of the states and of products, each by its key in data/precisions.
+void put_formats(const Precision& precision, Words& words) {
+  const auto put = [&](const char* key, Dtype dtype) {
+    words[std::string("format-") + key] = name_of(dtype);
+  };
+  words["precision"] = precision.name;
+  put("parameters", precision.parameters);
+  put("compute", precision.compute);
+  put("gather", precision.gather);
+  put("gradients", precision.gradients);
+  put("reduce", precision.reduce);
+  if (precision.master) put("master", *precision.master);
+  if (!precision.products) return;
+  words["format-products"] = precision.products->name;
+  if (precision.products->scales_from_before) words["scales-from-before"] = "true";
+}
+
 }  // namespace
 
 Words words_of_job(const Job& job, const std::string& model) {
@@ -216,7 +233,7 @@ Words words_of_job(const Job& job, const std::string& model) {
   put_shares(job.placement, names, words);
   put_offloads(job, words);
   put_shapes(job.model, words);
-  words["precision"] = job.precision.name;
+  put_formats(job.precision, words);
   words["optimizer"] = job.optimizer.name;
   put_recompute(job.recompute, words);
   words["clip"] = job.clips_by_global_norm ? "1.0" : "0.0";
