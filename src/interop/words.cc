@@ -63,10 +63,7 @@ bool holds_one(const WordCondition& condition, const Words& words) {
   if (condition.known && *condition.known != (found != words.end())) return false;
   if (found == words.end()) return condition.known.has_value();
   const std::string& value = found->second;
-  const auto is = [&](const std::string& text) {
-    const auto other = words.find(text);
-    return value == (other == words.end() ? text : other->second);
-  };
+  const auto is = [&](const std::string& text) { return filled(text, words) == value; };
   if (!condition.is.empty() && std::none_of(condition.is.begin(), condition.is.end(), is)) {
     return false;
   }
