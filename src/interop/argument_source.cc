@@ -198,9 +198,13 @@ class Lines {
       const std::string rest = branches_.take(statement, resolve);
       runs_ = branches_.runs();
       if (runs_ == Runs::no) std::swap(settings, idle);
+      const std::size_t before = settings.size();
       take_words(rest, number);
+      for (std::size_t i = before; i < settings.size(); ++i) {
+        settings[i].branches = branches_.places();
+      }
       if (runs_ == Runs::no) std::swap(settings, idle);
-      if (!goes_on_) is_script_named_ = false;
+      if (!goes_on_) is_script_named_ = is_in_container_options_ = is_value_due_ = false;
     }
   }
 
@@ -223,6 +227,8 @@ class Lines {
     }
     return *count;
   }
+
+  const std::vector<BranchBlock>& blocks() const { return branches_.blocks(); }
 
   std::vector<Setting> settings;
   std::vector<Setting> idle;  // of branches that are not taken
@@ -256,8 +262,38 @@ class Lines {
     return word.find('=') > blank || word.find(" --") != std::string::npos;
   }
 
+  // "docker run --network host IMAGE torchrun ...": a container's options take one value at most;
+  // its image ends them. Whether the word is of them.
+  bool take_container_word(const LineWord& taken, std::size_t line) {
+    const std::string& word = taken.text;
+    const bool is_short = word.starts_with('-') && !word.starts_with("--");
+    if (word.starts_with("--") && word.size() > 2) {
+      const std::size_t equals = word.find('=');
+      settings.push_back({.path = word.substr(0, equals), .value = "true", .line = line});
+      settings.back().is_of_container = true;
+      if (equals != std::string::npos) settings.back().value = value_of(word.substr(equals + 1));
+      open_ = equals == std::string::npos ? std::optional(settings.size() - 1) : std::nullopt;
+    } else if (open_) {
+      settings[*open_].value = value_of(word);
+      open_.reset();
+    } else if (!is_short && !is_value_due_) {
+      return false;
+    }
+    is_value_due_ = is_short;
+    return true;
+  }
+
   void take_word(const LineWord& taken, std::size_t line) {
     const std::string& word = taken.text;
+    const std::size_t sign = word.find('=');
+    const bool assigns = sign != std::string::npos && is_name(word.substr(0, sign));
+    if (is_in_container_options_ && assigns) {
+      open_.reset();
+      is_value_due_ = false;
+    } else if (is_in_container_options_) {
+      if (take_container_word(taken, line)) return;
+      is_in_container_options_ = false;
+    }
     const std::size_t equals = word.find('=');
     if (word.starts_with("--") && word.size() > 2) {
       open_ = settings.size();
@@ -306,8 +342,16 @@ class Lines {
     if (note_operand(word, line) || !is_plain) return;
     for (const std::string& name : names_of(word)) commands.insert(name);
     if (!program_.empty()) commands.insert(program_ + " " + word);
+    is_in_container_options_ = starts_container(program_, word);
     caller_ = program_;
     program_ = word;
+  }
+
+  // Source: docker-run(1), podman-run(1), apptainer exec and run, 2026.
+  static bool starts_container(const std::string& program, const std::string& word) {
+    static const std::set<std::string, std::less<>> kPrograms = {"docker", "podman", "nerdctl",
+                                                                 "apptainer", "singularity"};
+    return (word == "run" || word == "exec") && kPrograms.contains(program);
   }
 
   // What is told settings by their names, NAME=VALUE, behind it.
@@ -430,7 +474,9 @@ class Lines {
   std::string program_;              // the command before the word at hand
   std::string caller_;               // and the one before that
   bool goes_on_ = false;             // the line before ends in a backslash
-  bool is_script_named_ = false;     // in the command at hand: what follows is told to it
+  bool is_in_container_options_ = false;
+  bool is_value_due_ = false;     // of a container's short option
+  bool is_script_named_ = false;  // in the command at hand: what follows is told to it
 };
 
 }  // namespace
@@ -446,6 +492,7 @@ ScriptSettings script_settings(const std::string& text) {
   }
   return {.settings = std::move(lines.settings),
           .idle = std::move(lines.idle),
+          .blocks = lines.blocks(),
           .commands = std::move(lines.commands),
           .operands = std::move(lines.operands),
           .written = std::move(lines.written)};

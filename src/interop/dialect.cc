@@ -103,7 +103,7 @@ void read_keys(const Reader& object, Dialect& dialect) {
 
 DerivedWord read_derived(const Reader& object) {
   object.allow({"word", "when", "product", "plus", "over", "minus", "text", "replaces", "rounds",
-                "decimal", "beside"});
+                "decimal", "beside", "of-model", "size"});
   DerivedWord derived{.word = object.at("word").text(),
                       .when = conditions_at(object, "when"),
                       .product = texts_at(object, "product"),
@@ -111,11 +111,19 @@ DerivedWord read_derived(const Reader& object) {
                       .over = texts_at(object, "over"),
                       .minus = texts_at(object, "minus"),
                       .text = {},
+                      .of_model = {},
+                      .size = {},
                       .replaces = false,
                       .rounds_down = false,
                       .is_decimal = false,
                       .beside = false};
   if (const auto text = object.find("text")) derived.text = text->text();
+  if (const auto model = object.find("of-model")) {
+    derived.of_model = model->text();
+    static const std::array<std::string, 6> kSizes = {"layers",   "hidden",  "heads",
+                                                      "kv-heads", "experts", "vocabulary"};
+    derived.size = kSizes.at(object.at("size").one_of(kSizes));
+  }
   if (const auto replaces = object.find("replaces")) derived.replaces = replaces->flag();
   if (const auto beside = object.find("beside")) derived.beside = beside->flag();
   if (const auto decimal = object.find("decimal")) derived.is_decimal = decimal->flag();

@@ -21,7 +21,8 @@ struct WordCondition {
   std::optional<bool> known;
   std::vector<std::string> is;  // one of these
   std::optional<std::string> is_not, above, below, not_multiple_of;
-  std::optional<std::string> has;  // a list, joined by commas, that holds this
+  std::optional<std::string> has;     // a list, joined by commas, that holds this
+  std::vector<std::string> contains;  // one of these is a part of it, whatever the case
 };
 
 /// What a value of a key is: it is brought to one spelling before it is compared.
@@ -52,6 +53,9 @@ struct KeyMeaning {
 /// What a value says that is taken as it is, beside others that are not.
 inline constexpr const char* kItself = "=";
 
+/// What a value says that leaves a word as it is where nothing is said.
+inline constexpr const char* kUnsaid = "unsaid";
+
 /// A fact that is asked for where the sources leave it open.
 struct NeededFact {
   std::vector<WordCondition> when;
@@ -65,10 +69,11 @@ struct DerivedWord {
   std::vector<WordCondition> when;
   std::vector<std::string> product, plus, over, minus;
   std::string text;
-  bool replaces = false;     // what a source says
-  bool rounds_down = false;  // what does not divide evenly; else it is not known
-  bool is_decimal = false;   // "0.25" where it does not divide evenly
-  bool beside = false;       // holds where another dialect leads, too
+  std::string of_model, size;  // a size of the model that a word names
+  bool replaces = false;       // what a source says
+  bool rounds_down = false;    // what does not divide evenly; else it is not known
+  bool is_decimal = false;     // "0.25" where it does not divide evenly
+  bool beside = false;         // holds where another dialect leads, too
 };
 
 /// An axis of the placement: its degree is a word, its terms are the first that apply.

@@ -13,6 +13,7 @@
 #include "interop/import_parts.h"
 #include "interop/lint.h"
 #include "interop/source_parts.h"
+#include "interop/undecided.h"
 #include "units/error.h"
 
 namespace placet {
@@ -291,6 +292,31 @@ void derive_all(const Catalog& catalog, const ImportRequest& request,
   imported.words.erase("file");
 }
 
+// Whether a given value says that the word is as where nothing is said of it.
+bool leaves_unsaid(const std::vector<SharedDialect>& used, const std::string& word,
+                   const std::string& value) {
+  return value == kUnsaid || std::ranges::any_of(used, [&](const SharedDialect& dialect) {
+           return dialect != nullptr && std::ranges::any_of(dialect->keys, [&](const auto& key) {
+                    const auto found = key.second.values.find(value);
+                    return key.second.word == word && found != key.second.values.end() &&
+                           found->second == kUnsaid;
+                  });
+         });
+}
+
+// Takes back what sources say of words that flags leave unsaid.
+void leave_unsaid(const std::vector<SharedDialect>& used, ImportRequest& request,
+                  Imported& imported) {
+  std::erase_if(request.given, [&](const auto& given) {
+    if (!leaves_unsaid(used, given.first, given.second)) return false;
+    imported.words.erase(given.first);
+    imported.unclear.erase(given.first);
+    imported.undecided.erase(given.first);
+    return true;
+  });
+  imported.given = request.given;
+}
+
 // The batches of a ramp; a ramp that does not come out even is no list of jobs.
 void add_ramp(Imported& imported) {
   imported.batch_ramp = batches_of_ramp(imported.words);
@@ -316,6 +342,7 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
     imported.comments.emplace(source.file, source.comments);
   }
   read_ledgers(request, used, imported);
+  leave_unsaid(used, request, imported);
   const Dialect* leading = leading_of(used);
   if (leading == nullptr) {
     throw InputError({.where = request.sources.front().file,
@@ -331,13 +358,16 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
     imported.unclear.erase(word);
   }
   imported.words["sources"] = std::to_string(request.sources.size());
+  add_named_sizes(catalog, *leading, imported.words);
   derive_all(catalog, request, used, *leading, imported);
+  note_named_sizes(*leading, imported);
   settle_open(imported);
   mark_beyond(*leading, imported);
   add_needs(*leading, imported);
   for (const Dialect* dialect : followers(used, *leading)) add_needs(*dialect, imported);
   imported.words.erase("sources");
   make_job(catalog, *leading, imported);
+  ask_for_undecided(imported);
   add_ramp(imported);
   imported.findings = lint(catalog, imported);
   return imported;

@@ -72,6 +72,10 @@ struct Imported {
   Words words;
   std::set<std::string> unread;   // given words of which no dialect of the sources speaks
   std::set<std::string> unclear;  // words of which something was said that has no counterpart
+  /// Words that a launch script leaves to branches of which nobody can tell whether they are taken,
+  /// and where these say them.
+  std::map<std::string, std::string> undecided;
+  Words given;                             // by flags
   std::map<std::string, std::string> job;  // words of a job file
   /// Samples of a step, from the first one on, where the batch grows in the course of a training:
   /// as many jobs, which differ in nothing else. `job` has the last.

@@ -28,6 +28,11 @@ void derive_beside(const Dialect& dialect, const std::set<std::string>& unclear,
 /// What the dialect asks for where the sources leave it open.
 void add_needs(const Dialect& dialect, Imported& imported);
 
+/// Adds the sizes that the dialect takes of models that words name, as WORD-SIZE, and as WORD-model
+/// the model's name. The other one says in the ledger what was taken so.
+void add_named_sizes(const Catalog& catalog, const Dialect& dialect, Words& words);
+void note_named_sizes(const Dialect& dialect, Imported& imported);
+
 /// Adds the sizes of the model that the words name, where nothing is said of them.
 void add_model_words(const Catalog& catalog, Words& words);
 

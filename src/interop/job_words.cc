@@ -83,6 +83,10 @@ std::optional<long long> sum_of(const std::vector<std::string>& names, const Wor
 std::optional<std::string> value_of(const DerivedWord& derived, const Words& words) {
   if (!holds(derived.when, words)) return std::nullopt;
   if (!derived.text.empty()) return filled(derived.text, words);
+  if (!derived.of_model.empty()) {
+    const auto size = words.find(derived.of_model + "-" + derived.size);
+    return size == words.end() ? std::nullopt : std::optional(size->second);
+  }
   const auto above = product_of(derived.product, words);
   const auto below = product_of(derived.over, words);
   const auto more = sum_of(derived.plus, words);
@@ -344,25 +348,87 @@ void add_open_batch(Imported& imported) {
 
 }  // namespace
 
-void add_model_words(const Catalog& catalog, Words& words) {
-  const auto model = words.find("model");
-  if (model == words.end()) return;
+namespace {
+
+// The sizes of a model, by their words; empty: it is not known.
+Words sizes_of(const Catalog& catalog, const std::string& model) {
   JobRequest request;
-  request.model = model->second;
+  request.model = model;
   ModelFigures figures;
   try {
     figures = load_requested_model(catalog, request).figures;
   } catch (const InputError&) {
-    return;  // make_job asks for another
+    return {};  // make_job asks for another
   }
+  Words sizes;
   const auto add = [&](const char* word, std::int64_t count) {
-    if (count > 0) words.emplace(word, std::to_string(count));
+    if (count > 0) sizes.emplace(word, std::to_string(count));
   };
   add("layers", figures.blocks);
   add("hidden", figures.hidden);
   add("heads", figures.heads);
   add("kv-heads", figures.kv_heads);
   add("experts", figures.experts);
+  add("vocabulary", figures.vocabulary);
+  return sizes;
+}
+
+// The model of the catalogue that a name or a path speaks of by one of its last two parts; empty:
+// there is none. Case: "/models/Qwen3-8B/tokenizer.json", "Qwen/Qwen3-8B".
+std::string model_named(const Catalog& catalog, std::string path) {
+  for (int parts = 0; parts < 2 && !path.empty(); ++parts) {
+    while (path.ends_with('/')) path.pop_back();
+    const std::size_t begin = path.rfind('/') + 1;  // 0 where there is none
+    const std::string part = path.substr(begin);
+    path.erase(begin);
+    if (!part.empty() && is_model(catalog, part)) {
+      std::string name = meant_model(catalog, part).text;
+      if (has_file(catalog, "models", name)) return name;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+void add_model_words(const Catalog& catalog, Words& words) {
+  const auto model = words.find("model");
+  if (model == words.end()) return;
+  Words sizes = sizes_of(catalog, model->second);
+  sizes.erase("vocabulary");  // the job's own, which may be padded
+  words.merge(sizes);
+}
+
+void add_named_sizes(const Catalog& catalog, const Dialect& dialect, Words& words) {
+  for (const DerivedWord& derived : dialect.derived) {
+    const auto path = words.find(derived.of_model);
+    if (derived.of_model.empty() || path == words.end()) continue;
+    const std::string name = model_named(catalog, path->second);
+    const Words sizes = name.empty() ? Words() : sizes_of(catalog, name);
+    const auto size = sizes.find(derived.size);
+    if (size == sizes.end()) continue;
+    words[derived.of_model + "-" + derived.size] = size->second;
+    words[derived.of_model + "-model"] = name;
+  }
+}
+
+void note_named_sizes(const Dialect& dialect, Imported& imported) {
+  const Words& words = imported.words;
+  for (const DerivedWord& derived : dialect.derived) {
+    const auto size = words.find(derived.of_model + "-" + derived.size);
+    const auto value = words.find(derived.word);
+    if (derived.of_model.empty() || size == words.end() || value == words.end()) continue;
+    const bool is_said = imported.given.contains(derived.word) || value->second != size->second ||
+                         std::ranges::any_of(imported.ledger, [&](const LedgerLine& line) {
+                           return line.word == derived.word && !line.said.empty();
+                         });
+    if (is_said) continue;
+    for (LedgerLine& line : imported.ledger) {
+      if (line.word != derived.of_model || line.fate != Fate::understood) continue;
+      line.what = line.word + ": " + derived.word + " " + value->second + " is assumed, as of " +
+                  words.at(derived.of_model + "-model");
+    }
+  }
 }
 
 namespace {

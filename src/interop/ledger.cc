@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "interop/import_parts.h"
+#include "interop/undecided.h"
 #include "units/nearest.h"
 
 namespace placet {
@@ -24,9 +25,6 @@ Fate fate_of(const std::string& effect) {
   if (effect == "none") return Fate::no_effect;
   return effect == "kept" ? Fate::kept : Fate::not_modelled;
 }
-
-// What a value says that leaves a word as it is where nothing is said.
-constexpr const char* kUnsaid = "unsaid";
 
 std::optional<std::string> counterpart(const KeyMeaning& meaning, const std::string& value);
 
@@ -164,6 +162,7 @@ bool is_variable(const Source& source, const Setting& setting) {
 
 void read_ledger(const Source& source, const Dialect* dialect, Imported& imported) {
   const std::size_t begin = imported.ledger.size();
+  const Words before = imported.words;
   std::size_t compared = 0;
   for (const Setting& setting : source.settings) {
     LedgerLine line{.file = setting.from.empty() ? source.file : setting.from,
@@ -173,7 +172,10 @@ void read_ledger(const Source& source, const Dialect* dialect, Imported& importe
                     .word = {},
                     .said = {}};
     const KeyMeaning* meaning = dialect == nullptr ? nullptr : meaning_of(*dialect, setting.path);
-    if (meaning != nullptr) {
+    if (setting.is_of_container) {
+      line.fate = Fate::no_effect;
+      line.what = "of the container that the script runs in";
+    } else if (meaning != nullptr) {
       understand(*meaning, line, imported);
     } else if (is_variable(source, setting)) {
       line.fate = Fate::kept;  // a variable: its uses are settings of their own
@@ -182,6 +184,7 @@ void read_ledger(const Source& source, const Dialect* dialect, Imported& importe
     }
     imported.ledger.push_back(std::move(line));
   }
+  mark_undecided(source, begin, before, imported);
   add_idle(source, begin, imported);
 }
 

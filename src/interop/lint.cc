@@ -6,6 +6,7 @@
 #include "catalog/memory.h"
 #include "catalog/reader.h"
 #include "interop/rule_reader.h"
+#include "interop/undecided.h"
 
 namespace placet {
 namespace {
@@ -189,6 +190,7 @@ void find_twice_said(const Imported& imported, std::vector<LintFinding>& finding
     const auto [found, is_new] = first.emplace(line.what, &line);
     const LedgerLine& before = *found->second;
     if (is_new || before.said == line.said) continue;
+    if (exclude_each_other(before.setting, line.setting)) continue;
     findings.push_back(
         {.code = "PL002",
          .name = "said-twice",
@@ -224,6 +226,11 @@ bool is_ignored(const LintFinding& finding, const Imported& imported) {
   return names_code(comments->second[finding.line - 1], finding.code);
 }
 
+bool asks_for_one_of(const std::set<std::string>& words, const LintRule& rule) {
+  return std::ranges::any_of(rule.when,
+                             [&](const WordCondition& c) { return words.contains(c.word); });
+}
+
 // Rules that are in the program have files too, for `placet explain`.
 bool is_in_program(const LintRule& rule) {
   return rule.code == "PL001" || rule.code == "PL002" || rule.code == "PL100";
@@ -243,9 +250,11 @@ std::vector<LintFinding> lint(const Catalog& catalog, const Imported& imported) 
     if (line.fate == Fate::unknown) findings.push_back(unknown_key(line, imported));
   }
   find_twice_said(imported, findings);
+  const std::set<std::string> undecided = words_of_undecided(imported);
   for (const LintRule& rule : load_rules(catalog)) {
     const LedgerLine* line = line_of(imported, rule.at);
     if (is_in_program(rule) || line == nullptr || !holds(rule.when, imported.words)) continue;
+    if (asks_for_one_of(undecided, rule)) continue;
     findings.push_back(finding_at(*line, rule, imported));
   }
   findings = without_ignored(std::move(findings), imported);

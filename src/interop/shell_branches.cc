@@ -210,7 +210,7 @@ bool ShellBranches::take_keyword(const std::string& keyword, const std::string& 
                                  const ResolveWord& resolve) {
   if (keyword == "if") {
     const Runs condition = test_holds(rest, resolve);
-    levels_.push_back({.kind = Kind::condition, .runs = condition, .before = condition});
+    open_block({.kind = Kind::condition, .runs = condition, .before = condition});
   } else if (keyword == "elif") {
     next_branch(test_holds(rest, resolve));
   } else if (keyword == "fi") {
@@ -220,7 +220,7 @@ bool ShellBranches::take_keyword(const std::string& keyword, const std::string& 
     Level level{.kind = Kind::choice, .runs = Runs::no, .word = {}, .expects_pattern = true};
     const std::string word = words.empty() ? std::string("$") : resolve(words.front());
     if (is_plain(word)) level.word = word;
-    levels_.push_back(std::move(level));
+    open_block(std::move(level));
   } else if (keyword == "esac") {
     leave(Kind::choice);
   } else if (keyword == "for" || keyword == "while" || keyword == "until") {
@@ -254,6 +254,10 @@ void ShellBranches::take_test(std::string& statement, const ResolveWord& resolve
   const Runs holds = test_holds(statement.substr(0, end), resolve);
   const bool is_and = sign == "&&";
   test_ = holds == Runs::maybe ? holds : said((holds == Runs::yes) == is_and);
+  if (test_ == Runs::maybe) {
+    test_block_ = blocks_.size();
+    blocks_.push_back({.branches = {0}, .has_last = false});
+  }
   statement = rest;
 }
 
@@ -265,6 +269,21 @@ void ShellBranches::next_branch(Runs condition) {
                : level.before == Runs::no ? condition
                                           : std::min(condition, Runs::maybe);
   level.before = std::max(level.before, condition);
+  ++level.place.branch;
+  note_branch(level);
+}
+
+void ShellBranches::open_block(Level level) {
+  level.place = {.block = blocks_.size(), .branch = 0};
+  blocks_.emplace_back();
+  note_branch(level);
+  levels_.push_back(std::move(level));
+}
+
+void ShellBranches::note_branch(const Level& level) {
+  BranchBlock& block = blocks_[level.place.block];
+  if (level.runs != Runs::no) block.branches.push_back(level.place.branch);
+  block.has_last = level.before == Runs::yes;
 }
 
 void ShellBranches::end_branch() {
@@ -274,6 +293,16 @@ void ShellBranches::end_branch() {
 
 void ShellBranches::leave(Kind kind) {
   if (!levels_.empty() && levels_.back().kind == kind) levels_.pop_back();
+}
+
+std::vector<BranchPlace> ShellBranches::places() const {
+  std::vector<BranchPlace> places;
+  for (const Level& level : levels_) {
+    const bool is_open = level.kind != Kind::other && level.runs == Runs::maybe;
+    if (is_open) places.push_back(level.place);
+  }
+  if (test_ == Runs::maybe) places.push_back({.block = test_block_, .branch = 0});
+  return places;
 }
 
 Runs ShellBranches::runs() const {

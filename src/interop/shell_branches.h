@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "interop/source.h"
+
 namespace placet {
 
 /// Whether a statement runs.
@@ -31,6 +33,12 @@ class ShellBranches {
   /// Whether that runs.
   Runs runs() const;
 
+  /// The branches around it that may be taken or not, outermost first.
+  std::vector<BranchPlace> places() const;
+
+  /// All blocks so far.
+  const std::vector<BranchBlock>& blocks() const { return blocks_; }
+
   /// Whether it stands in a branch.
   bool is_inside() const { return !levels_.empty(); }
 
@@ -43,6 +51,7 @@ class ShellBranches {
     Runs before = Runs::no;           // whether an earlier branch was taken
     std::optional<std::string> word;  // of a choice, where it is known
     bool expects_pattern = false;
+    BranchPlace place = {};  // but of loops and functions
   };
 
   bool take_keyword(const std::string& keyword, const std::string& rest,
@@ -52,9 +61,13 @@ class ShellBranches {
   void next_branch(Runs condition);
   void end_branch();
   void leave(Kind kind);
+  void open_block(Level level);
+  void note_branch(const Level& level);
 
   std::vector<Level> levels_;
-  Runs test_ = Runs::yes;  // in front of the statement at hand
+  std::vector<BranchBlock> blocks_;
+  Runs test_ = Runs::yes;       // in front of the statement at hand
+  std::size_t test_block_ = 0;  // where that is not decided
 };
 
 }  // namespace placet

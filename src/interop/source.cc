@@ -78,6 +78,7 @@ SourceForm form_of_text(const std::string& text) {
 void take_script(ScriptSettings script, Source& source) {
   source.settings = std::move(script.settings);
   source.idle = std::move(script.idle);
+  source.blocks = std::move(script.blocks);
   source.commands = std::move(script.commands);
   source.operands = std::move(script.operands);
   source.written = std::move(script.written);

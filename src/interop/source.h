@@ -11,6 +11,22 @@
 
 namespace placet {
 
+/// A branch of a launch script, and the block of branches that exclude each other: "if", "case", a
+/// test in front of a command.
+struct BranchPlace {
+  std::size_t block = 0;   // of Source::blocks
+  std::size_t branch = 0;  // in it
+
+  friend bool operator==(const BranchPlace&, const BranchPlace&) = default;
+};
+inline constexpr std::size_t kNoBranch = static_cast<std::size_t>(-1);
+
+/// The branches of a block that may be taken, as far as conditions are of plain values.
+struct BranchBlock {
+  std::vector<std::size_t> branches;
+  bool has_last = false;  // one that is taken where no other is
+};
+
 /// One setting. Keys of nested objects are joined by dots ("training.seq_len"), objects in lists
 /// are numbered ("stages[0].name"), lists of plain values are one value ("[1, 2]").
 struct Setting {
@@ -22,7 +38,10 @@ struct Setting {
   std::vector<std::string> words = {};
   // "NAME=VALUE" behind a script and what it reads, not a variable: the script is told it.
   bool is_told = false;
-  std::string from = {};  // the file that says it, where another source's settings hold it
+  std::string from = {};         // the file that says it, where another source's settings hold it
+  bool is_of_container = false;  // an option of what starts a container, which the script runs in
+  // Of a launch script, the branches around it that may be taken or not, outermost first.
+  std::vector<BranchPlace> branches = {};
 
   friend bool operator==(const Setting&, const Setting&) = default;
 };
@@ -41,8 +60,9 @@ struct Source {
   std::string file;
   SourceForm form = SourceForm::toml;
   std::vector<Setting> settings;
-  std::vector<Setting> idle = {};       // of a launch script: in branches that are not taken
-  std::set<std::string> commands = {};  // of a launch script: programs and scripts that it calls
+  std::vector<Setting> idle = {};        // of a launch script: in branches that are not taken
+  std::vector<BranchBlock> blocks = {};  // of a launch script
+  std::set<std::string> commands = {};   // of a launch script: programs and scripts that it calls
   /// Of a launch script, the files that programs are called with: the path is the program behind a
   /// '$' ("$run.py", "$tool train"), as its marks are written, each in every spelling.
   std::vector<Setting> operands = {};

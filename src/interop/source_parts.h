@@ -26,6 +26,7 @@ std::vector<Setting> toml_settings(const std::string& text, const std::string& f
 struct ScriptSettings {
   std::vector<Setting> settings;
   std::vector<Setting> idle;  // those of branches that are not taken
+  std::vector<BranchBlock> blocks;
   /// Words in front of options: programs, scripts with and without their paths, and each with the
   /// word before it ("trl sft").
   std::set<std::string> commands;

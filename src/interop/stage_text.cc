@@ -61,6 +61,14 @@ std::optional<std::string> played_out(const std::string& text) {
   return letters;
 }
 
+// The blocks of one stage. One without blocks holds another layer; modules that predict further
+// tokens ('m') stand in the last stage, where a placement has them. None: it is another.
+std::optional<std::size_t> blocks_in_stage(const std::string& stage, bool is_last) {
+  const bool is_other = stage.empty() || (!is_last && stage.find('m') != std::string::npos);
+  if (is_other) return std::nullopt;
+  return static_cast<std::size_t>(std::ranges::count(stage, 't'));
+}
+
 }  // namespace
 
 std::optional<std::string> blocks_of_stages(const std::string& text) {
@@ -69,10 +77,9 @@ std::optional<std::string> blocks_of_stages(const std::string& text) {
   std::string blocks;
   for (std::size_t begin = 0; begin <= letters->size();) {
     const std::size_t end = std::min(letters->find('|', begin), letters->size());
-    const auto count = std::count(letters->begin() + static_cast<std::ptrdiff_t>(begin),
-                                  letters->begin() + static_cast<std::ptrdiff_t>(end), 't');
-    if (count == 0) return std::nullopt;
-    blocks += (blocks.empty() ? "" : ",") + std::to_string(count);
+    const auto count = blocks_in_stage(letters->substr(begin, end - begin), end == letters->size());
+    if (!count) return std::nullopt;
+    blocks += (blocks.empty() ? "" : ",") + std::to_string(*count);
     begin = end + 1;
   }
   return blocks;
@@ -100,8 +107,14 @@ std::optional<std::string> zeros_in_front(const std::string& text) {
 }
 
 std::string stages_of_blocks(const std::string& blocks) {
-  std::string text = "Et*";
-  for (const char c : blocks) text += c == ',' ? std::string("|t*") : std::string(1, c);
+  std::string text = "E";
+  for (std::size_t begin = 0; begin <= blocks.size();) {
+    const std::size_t end = std::min(blocks.find(',', begin), blocks.size());
+    const std::string count = blocks.substr(begin, end - begin);
+    if (begin > 0) text += '|';
+    if (count != "0") text += "t*" + count;
+    begin = end + 1;
+  }
   return text + "L";
 }
 

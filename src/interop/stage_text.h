@@ -7,8 +7,8 @@
 
 namespace placet {
 
-/// Blocks of each stage of such a text, "3,2,2,1". None: it is no such text, a stage has no block,
-/// or it holds more than 10,000 letters.
+/// Blocks of each stage of such a text, "3,2,2,1". 0 for one that holds the embedding or the output
+/// alone. None: it is no such text, a stage is empty, or it holds more than 10,000 letters.
 std::optional<std::string> blocks_of_stages(const std::string& text);
 
 /// How many zeros stand in front of ones, as a number: "3" for "([0]*3+[1]*58)" and "[0, 0, 0, 1]",

@@ -1,6 +1,7 @@
 // What conditions and texts over words say.
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <string_view>
@@ -14,6 +15,11 @@ namespace {
 
 std::string text_of(const Reader& value) { return value.is_text() ? value.text() : value.print(); }
 
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
 std::optional<std::string> optional_text(const Reader& object, const char* key) {
   const auto value = object.find(key);
   if (!value) return std::nullopt;
@@ -21,7 +27,8 @@ std::optional<std::string> optional_text(const Reader& object, const char* key) 
 }
 
 WordCondition read_condition(const Reader& object) {
-  object.allow({"word", "known", "is", "is-not", "above", "below", "not-multiple-of", "has"});
+  object.allow(
+      {"word", "known", "is", "is-not", "above", "below", "not-multiple-of", "has", "contains"});
   WordCondition condition;
   condition.word = object.at("word").text();
   if (const auto known = object.find("known")) condition.known = known->flag();
@@ -37,6 +44,9 @@ WordCondition read_condition(const Reader& object) {
   condition.below = optional_text(object, "below");
   condition.not_multiple_of = optional_text(object, "not-multiple-of");
   condition.has = optional_text(object, "has");
+  if (const auto parts = object.find("contains")) {
+    for (const Reader& item : parts->items()) condition.contains.push_back(lower(item.text()));
+  }
   return condition;
 }
 
@@ -69,6 +79,12 @@ bool holds_one(const WordCondition& condition, const Words& words) {
   }
   if (condition.is_not && is(*condition.is_not)) return false;
   if (condition.has && ("," + value + ",").find("," + *condition.has + ",") == std::string::npos) {
+    return false;
+  }
+  const auto is_part = [text = lower(value)](const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  if (!condition.contains.empty() && std::ranges::none_of(condition.contains, is_part)) {
     return false;
   }
   return compares(condition, value, words);

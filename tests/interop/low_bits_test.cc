@@ -80,7 +80,7 @@ TEST(LowBitsTest, WhatARecipeLeavesOpenIsInTheLedger) {
   EXPECT_EQ(fate_of_key(read, "--exp-avg-dtype"), Fate::not_modelled);
 }
 
-const std::string kBridge =
+const std::string kLowBridge =
     "train: {global_batch_size: 64, micro_batch_size: 1, train_iters: 10}\n"
     "dist: {}\nrng: {}\nscheduler: {}\nlogger: {}\ncheckpoint: {}\n"
     "ddp: {use_distributed_optimizer: true}\nmodel: {seq_length: 4096, num_layers: 32}\n"
@@ -102,11 +102,11 @@ TEST(LowBitsTest, BridgeNamesRecipesByStringOrByMember) {
        "mxfp8", "", base},
       {"{bf16: true, fp8: null, fp4: e2m1}", "nvfp4", "", base + "+fp32-reduce"}};
   for (const LowBits& low : all) {
-    expect_words(low_bits_read(kBridge + low.said, SourceForm::yaml), low);
+    expect_words(low_bits_read(kLowBridge + low.said, SourceForm::yaml), low);
   }
 }
 
-const std::string kNemo =
+const std::string kLowNemo =
     "trainer: {devices: 8, num_nodes: 1, precision: bf16}\nexp_manager: {}\n"
     "model:\n  micro_batch_size: 1\n  global_batch_size: 64\n  encoder_seq_length: 4096\n"
     "  tensor_model_parallel_size: 1\n  megatron_amp_O2: true\n"
@@ -118,11 +118,11 @@ TEST(LowBitsTest, NemoSwitchesDelayedScalingOn) {
       {"  fp8: true\n  fp8_e4m3: true\n", "fp8", "", "megatron@2024+no-fp8-param-gather"},
       {"  fp8: false\n  fp8_hybrid: true\n", "", "", "megatron@2024"}};
   for (const LowBits& low : all) {
-    expect_words(low_bits_read(kNemo + low.said, SourceForm::yaml), low);
+    expect_words(low_bits_read(kLowNemo + low.said, SourceForm::yaml), low);
   }
 }
 
-const std::string kTitan =
+const std::string kLowTitan =
     "[model]\nname = \"llama3\"\nflavor = \"8B\"\n"
     "[parallelism]\ndata_parallel_shard_degree = 8\n"
     "[training]\nseq_len = 4096\nlocal_batch_size = 1\n";
@@ -131,7 +131,7 @@ TEST(LowBitsTest, TorchtitansConvertersChooseProducts) {
   const std::string experts =
       "[model]\nname = \"deepseek_v3\"\nflavor = \"671B\"\n"
       "converters = [\"quantize.linear.float8\"]\n";
-  const std::string head = kTitan.substr(kTitan.find("[parallelism]"));
+  const std::string head = kLowTitan.substr(kLowTitan.find("[parallelism]"));
   const auto of = [&](const std::string& name, const std::string& tables) {
     return "[model]\nname = \"llama3\"\nflavor = \"8B\"\nconverters = [\"" + name + "\"]\n" + head +
            tables;
@@ -142,7 +142,7 @@ TEST(LowBitsTest, TorchtitansConvertersChooseProducts) {
       {of("quantize.linear.float8", "[quantize.linear.float8]\nrecipe_name = \"rowwise\"\n"),
        "fp8-current", "", ""},
       {of("quantize.linear.mx", ""), "mxfp8", "", ""},
-      {kTitan + "[float8]\n" + gather, "", "", ""},
+      {kLowTitan + "[float8]\n" + gather, "", "", ""},
       {experts + head, "", "", ""}};
   for (const LowBits& low : all) expect_words(low_bits_read(low.said, SourceForm::toml), low);
   EXPECT_EQ(fate_of_key(low_bits_read(experts + head, SourceForm::toml), "model.converters"),

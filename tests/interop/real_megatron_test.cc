@@ -2,7 +2,6 @@
 // file here is made up; each shows one thing that was read wrongly.
 #include <gtest/gtest.h>
 
-
 #include "imported.h"
 #include "interop/dialect.h"
 #include "interop/import.h"
@@ -207,12 +206,12 @@ TEST(RealMegatronTest, WholeConfigurationsHoldTheirModel) {
   EXPECT_NE(model.find(R"("first_k_dense_replace":1)"), std::string::npos) << model;
 }
 
-// The last chunk holds no block, which a placement cannot say; the layout says where blocks stand.
+// A chunk holds nothing at all, which a placement cannot say; the layout says where blocks stand.
 TEST(RealMegatronTest, ALayoutThatHasNoCounterpartIsStillALayout) {
   const std::string pp = kBridgeWhole + "  pipeline_model_parallel_size: 2\n";
   EXPECT_TRUE(is_found(yaml_read(pp), "PL012"));
   EXPECT_FALSE(
-      is_found(yaml_read(pp + "  pipeline_model_parallel_layout: Et*5|t*4|mL\n"), "PL012"));
+      is_found(yaml_read(pp + "  pipeline_model_parallel_layout: Et*5||t*4|mL\n"), "PL012"));
 }
 
 TEST(RealMegatronTest, WhatNeitherFileNorPlacementSaysIsAskedFor) {
@@ -220,7 +219,7 @@ TEST(RealMegatronTest, WhatNeitherFileNorPlacementSaysIsAskedFor) {
   EXPECT_TRUE(asks_for(yaml_read(kBridge, given), "--set sequence-parallel=true"));
   const std::string layout =
       "  pipeline_model_parallel_size: 2\n"
-      "  pipeline_model_parallel_layout: Et*5|t*4|mL\n";
+      "  pipeline_model_parallel_layout: Et*5||t*4|mL\n";
   EXPECT_TRUE(asks_for(yaml_read(kBridgeWhole + layout), "--placement TEXT"));
 }
 
@@ -234,6 +233,162 @@ TEST(RealMegatronTest, BridgeOptionsOfItsEngineAreThoseOfMegatron) {
   };
   EXPECT_EQ(engine("false"), "megatron-bridge@2026+overlap");
   EXPECT_EQ(engine("true"), "megatron-bridge@2026+fsdp-overlap");
+}
+
+const std::string kBranches = kSizes +
+                              "--global-batch-size 8\nAC=$1\n"
+                              "if [ $AC = full ]; then\nOPTIONS=\"--recompute-granularity full\"\n"
+                              "elif [ $AC = sel ]; then\nOPTIONS=\"--recompute-activations\"\nfi\n";
+
+// Which branch is taken nobody can tell: neither is.
+TEST(RealMegatronTest, WhatBranchesLeaveOpenIsAskedFor) {
+  const Words given = {{"world-size", "4"}};
+  const Imported imported = script_read(kBranches, given);
+  EXPECT_EQ(said_of(imported, "recompute"), "");
+  EXPECT_TRUE(asks_for(imported, "--set recompute=VALUE"));
+  EXPECT_TRUE(asks_for(imported, "--recompute-granularity full at f:6"));
+  EXPECT_EQ(fate_of_key(imported, "--recompute-granularity"), Fate::unresolved);
+  EXPECT_FALSE(is_found(imported, "PL002"));
+  const Imported full = script_read(kBranches, {{"world-size", "4"}, {"recompute", "full"}});
+  EXPECT_EQ(said_of(full, "recompute"), "full");
+  EXPECT_TRUE(full.missing.empty());
+}
+
+TEST(RealMegatronTest, WhatAllBranchesSayIsTaken) {
+  const auto batch_of = [](const std::string& branches) {
+    return said_of(script_read(kSizes + "A=$1\n" + branches, {{"world-size", "4"}}),
+                   "global-batch");
+  };
+  const std::string first = "if [ $A = 1 ]; then\nO=\"--global-batch-size 8\"\n";
+  EXPECT_EQ(batch_of(first + "else\nO=\"--global-batch-size 8\"\nfi\n"), "8");
+  EXPECT_EQ(batch_of(first + "else\nO=\"--global-batch-size 16\"\nfi\n"), "");
+  EXPECT_EQ(batch_of(first + "fi\n"), "");
+  EXPECT_EQ(batch_of(first + "fi\nP=\"--global-batch-size 32\"\n"), "32");
+  EXPECT_EQ(batch_of("case $A in\n1) O=\"--global-batch-size 8\";;\n"
+                     "*) O=\"--global-batch-size 8\";;\nesac\n"),
+            "8");
+}
+
+// A word that is said or not: the engine's own holds where none of it is to be taken.
+TEST(RealMegatronTest, AWordOfABranchMayBeLeftUnsaid) {
+  const std::string text = kSizes +
+                           "--global-batch-size 8 --tensor-model-parallel-size 2\n"
+                           "[ $SP = true ] && OPTIONS=\"--sequence-parallel\"\n";
+  const auto placement = [&](const std::string& said) {
+    Words given = {{"world-size", "4"}};
+    if (!said.empty()) given["sequence-parallel"] = said;
+    return said_of(script_read(text, given), "placement");
+  };
+  EXPECT_EQ(placement(""), "");
+  EXPECT_EQ(placement("unsaid"), "dp=2:ddp tp=2:tp");
+  EXPECT_EQ(placement("false"), "dp=2:ddp tp=2:tp");
+  EXPECT_EQ(placement("true"), "dp=2:ddp tp=2:tp+sp");
+}
+
+// One that says no more than the model, which is named.
+TEST(RealMegatronTest, WhatIsNotNeededIsNotAskedFor) {
+  const std::string branch = "if [ $A = 1 ]; then\nO=\"--hidden-size 1024\"\nfi\n";
+  const Imported imported = script_read(kSizes + "--global-batch-size 8\n" + branch,
+                                        {{"world-size", "4"}, {"model", "llama-2-7b"}});
+  EXPECT_TRUE(imported.missing.empty());
+}
+
+TEST(RealMegatronTest, ManyBranchesAreReadInTime) {
+  std::string text = kSizes;
+  for (int i = 0; i < 2000; ++i) {
+    text +=
+        "if [ $A = 1 ]; then\nif [ $B = 1 ]; then\nO=\"--global-batch-size 8\"\nfi\nelse\nX=1\n";
+  }
+  EXPECT_EQ(said_of(script_read(text), "global-batch"), "");
+}
+
+std::string vocabulary_of(const std::string& tokenizer) {
+  std::string text = kSizes + "--global-batch-size 8 " + tokenizer + "\n";
+  text.erase(text.find("--vocab-size 1000"), 17);
+  const std::string model = said_of(script_read(text, {{"world-size", "4"}}), "model");
+  const std::size_t at = model.find("\"vocab_size\":");
+  return at == std::string::npos ? "" : model.substr(at + 13, model.find(',', at) - at - 13);
+}
+
+TEST(RealMegatronTest, VocabulariesAreThoseOfTheTokenizerThatIsNamed) {
+  EXPECT_EQ(vocabulary_of("--tokenizer-type Llama2Tokenizer"), "32000");
+  EXPECT_EQ(vocabulary_of("--tokenizer-type Llama2Tokenizer --tokenizer-model $T"), "32000");
+  EXPECT_EQ(vocabulary_of("--tokenizer-type Llama2Tokenizer --tokenizer-model /m/llama2/t.model"),
+            "32000");
+  EXPECT_EQ(vocabulary_of("--tokenizer-type Llama2Tokenizer --tokenizer-model /m/own-100k.model"),
+            "");
+  const std::string named = "--tokenizer-type HuggingFaceTokenizer --tokenizer-model ";
+  EXPECT_EQ(vocabulary_of(named + "Qwen/Qwen3-8B"), "151936");
+  EXPECT_EQ(vocabulary_of(named + "/models/DeepSeek-V3/"), "129280");
+  EXPECT_EQ(vocabulary_of(named + "someone/own-tokenizer"), "");
+}
+
+TEST(RealMegatronTest, AVocabularyThatIsTakenFromANameIsSaidToBe) {
+  std::string text = kSizes + "--global-batch-size 8 --tokenizer-model Qwen/Qwen3-8B\n";
+  text.erase(text.find("--vocab-size 1000"), 17);
+  const Imported imported = script_read(text, {{"world-size", "4"}});
+  for (const LedgerLine& line : imported.ledger) {
+    if (line.setting.path != "--tokenizer-model") continue;
+    EXPECT_EQ(line.what, "tokenizer-name: vocabulary 151936 is assumed, as of qwen3-8b");
+  }
+}
+
+// Matrices that tensor ranks share are gathered for the update.
+TEST(RealMegatronTest, MuonRunsBesideTensorParallelism) {
+  const std::string text = kSizes +
+                           "--global-batch-size 8 --tensor-model-parallel-size 2 --optimizer muon\n"
+                           "--sequence-parallel --muon-tp-mode ";
+  for (const char* mode : {"duplicated", "distributed", "blockwise"}) {
+    const Imported imported = script_read(text + mode + "\n", {{"world-size", "4"}});
+    EXPECT_EQ(said_of(imported, "placement"), "dp=2:ddp tp=2:tensor(S,S*,S,S*)+sp") << mode;
+    const bool is_whole = std::string(mode) == "duplicated";
+    EXPECT_EQ(fate_of_key(imported, "--muon-tp-mode") == Fate::understood &&
+                  fate_of_key(imported, "--optimizer") == Fate::understood,
+              is_whole)
+        << mode;
+  }
+}
+
+TEST(RealMegatronTest, SequenceParallelismBesideDeepspeed) {
+  const Imported imported =
+      script_read(kSizes +
+                      "--global-batch-size 8 --tensor-model-parallel-size 2 --sequence-parallel\n"
+                      "--deepspeed --zero-stage 1\n",
+                  {{"world-size", "4"}});
+  EXPECT_NE(said_of(imported, "engine").find("+sp"), std::string::npos);
+}
+
+TEST(RealMegatronTest, GatedModelsOfNeoxAreThoseThatItsKeysBuild) {
+  const std::string model =
+      said_of(yaml_read(kNeox + "activation: swiglu\nnorm: rmsnorm\nintermediate_size: 33024\n"
+                                "mlp_multiple_of: 256\nuse_bias_in_attn_linear: false\n"
+                                "use_bias_in_mlp: false\n"),
+              "model");
+  EXPECT_NE(model.find(R"("model_type":"llama")"), std::string::npos) << model;
+  EXPECT_NE(model.find(R"("intermediate_size":11008)"), std::string::npos) << model;
+  EXPECT_NE(model.find(R"("mlp_bias":false)"), std::string::npos) << model;
+}
+
+// The last stage has the output alone.
+TEST(RealMegatronTest, StagesWithoutBlocksArePlaced) {
+  const std::string layout =
+      "  pipeline_model_parallel_size: 3\n  expert_tensor_parallel_size: 2\n"
+      "  pipeline_model_parallel_layout: Et*5|t*4|mL\n";
+  const std::string placement =
+      said_of(yaml_read(kBridgeWhole + layout, {{"world-size", "48"}}), "placement");
+  EXPECT_TRUE(placement.starts_with("pp=3[5,4,0]")) << placement;
+}
+
+// Options of a container are its own; what follows its image is the command.
+TEST(RealMegatronTest, OptionsOfContainersAreNotOfTheEngine) {
+  const Imported imported = script_read(
+      "docker run --rm --network host --gpus all \\\n  -v /a:/b -e X=1 image:1 \\\n"
+      "  torchrun --nproc_per_node 8 pretrain_gpt.py " +
+      kSizes + "--global-batch-size 8\n");
+  EXPECT_EQ(fate_of_key(imported, "--network"), Fate::no_effect);
+  EXPECT_EQ(fate_of_key(imported, "--rm"), Fate::no_effect);
+  EXPECT_EQ(fate_of_key(imported, "--nproc_per_node"), Fate::understood);
+  EXPECT_FALSE(is_found(imported, "PL001"));
 }
 
 }  // namespace

@@ -18,8 +18,14 @@ TEST(StageTextTest, GroupsHoldCounts) {
   EXPECT_EQ(blocks_of_stages("(t*2t|)*2t*3"), "3,3,3");
 }
 
+// The embedding, or the output with what predicts further tokens, alone.
+TEST(StageTextTest, StagesMayHoldNoBlock) {
+  EXPECT_EQ(blocks_of_stages("E|(tt|)*2mL"), "0,2,2,0");
+  EXPECT_EQ(blocks_of_stages(stages_of_blocks("2,0")), "2,0");
+}
+
 TEST(StageTextTest, WhatIsNoStagesIsNotRead) {
-  for (const char* text : {"", "E|t", "t*0|t", "(t|t", "t*99999999", "t;t", "(t#|)*2",
+  for (const char* text : {"", "t||t", "mE|t", "t*0|t", "(t|t", "t*99999999", "t;t", "(t#|)*2",
                            "(t|(t|)*2)*2t", "(t*8|)*9999t"}) {
     EXPECT_EQ(blocks_of_stages(text), std::nullopt) << text;
   }

@@ -1,0 +1,280 @@
+#include "interop/undecided.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "interop/import_parts.h"
+
+namespace placet {
+namespace {
+
+// Where each way of saying a word stands; empty: in no branch.
+using Places = std::vector<std::vector<BranchPlace>>;
+
+// What is left of the places in one branch, behind it; of those that are not in its block, all.
+Places places_in(const Places& places, BranchPlace branch) {
+  Places inside;
+  for (std::vector<BranchPlace> place : places) {
+    const auto found = std::ranges::find(place, branch.block, &BranchPlace::block);
+    if (found != place.end() && found->branch != branch.branch) continue;
+    if (found != place.end()) place.erase(found);
+    inside.push_back(std::move(place));
+  }
+  return inside;
+}
+
+// Whether one of the places is come upon whatever branches are taken. What takes too many steps to
+// tell is not certain.
+class Certainty {
+ public:
+  explicit Certainty(const std::vector<BranchBlock>& blocks) : blocks_(blocks) {}
+
+  bool of(const Places& places) {
+    const auto in_none = [](const std::vector<BranchPlace>& place) { return place.empty(); };
+    if (std::ranges::any_of(places, in_none)) return true;
+    if (places.empty() || steps_++ == kMostSteps) return false;
+    const std::size_t block = places.front().front().block;
+    if (!blocks_[block].has_last) return of(places_in(places, {block, kNoBranch}));
+    return std::ranges::all_of(blocks_[block].branches, [&](std::size_t branch) {
+      return of(places_in(places, {block, branch}));
+    });
+  }
+
+ private:
+  static constexpr std::size_t kMostSteps = 500;
+
+  const std::vector<BranchBlock>& blocks_;
+  std::size_t steps_ = 0;
+};
+
+// What one line says of its word; none: it says nothing of it.
+std::optional<std::string> said_on(const LedgerLine& line) {
+  if (line.word.empty() || line.fate == Fate::no_effect) return std::nullopt;
+  if (!line.said.empty()) return line.said;
+  // What is open in a branch leaves what is said outside of it.
+  if (line.fate == Fate::unresolved && !line.setting.branches.empty()) return std::nullopt;
+  return "?";
+}
+
+// The lines that may have the last word, and whether they say one thing, whatever is taken.
+struct LastWord {
+  std::vector<LedgerLine*> lines;
+  std::set<std::string> values;
+  bool is_certain = false;
+
+  bool is_decided() const { return is_certain && values.size() == 1; }
+};
+
+LastWord last_word_of(const std::vector<LedgerLine*>& lines,
+                      const std::vector<BranchBlock>& blocks) {
+  constexpr std::size_t kMostLines = 64;
+  LastWord last;
+  Places places;
+  for (auto line = lines.rbegin(); line != lines.rend() && !last.is_certain; ++line) {
+    if (places.size() == kMostLines) break;
+    const auto said = said_on(**line);
+    if (!said) continue;
+    last.lines.push_back(*line);
+    last.values.insert(*said);
+    places.push_back((*line)->setting.branches);
+    last.is_certain = Certainty(blocks).of(places);
+  }
+  return last;
+}
+
+// "fp16 at f:3, bf16 at f:5".
+std::string places_of(const LastWord& last) {
+  constexpr std::size_t kMostNamed = 6;
+  std::string text;
+  std::size_t named = 0;
+  for (auto line = last.lines.rbegin(); line != last.lines.rend(); ++line) {
+    if (++named > kMostNamed) return text + ", ...";
+    const std::string& value = (*line)->setting.value;
+    text += (text.empty() ? "" : ", ") + (*line)->setting.path;
+    text += (value == "true" ? "" : " " + value) + " at " + (*line)->file + ":" +
+            std::to_string((*line)->setting.line);
+  }
+  return text;
+}
+
+void take_back(const std::string& word, const LastWord& last, Imported& imported) {
+  imported.undecided[word] = places_of(last);
+  imported.unclear.insert(word);
+  for (const char* with : {"", "-count", "-twice", "-unread"}) imported.words.erase(word + with);
+  for (LedgerLine* line : last.lines) {
+    line->fate = Fate::unresolved;
+    line->what = line->setting.branches.empty() ? "'" + word +
+                                                      "': a branch that is not decided "
+                                                      "says it too"
+                                                : "'" + word + "': in a branch that is not decided";
+  }
+}
+
+// The words in the braces of a text.
+void add_words_of(const std::string& text, std::set<std::string>& words) {
+  for (std::size_t at = text.find('{'); at != std::string::npos; at = text.find('{', at + 1)) {
+    const std::size_t end = text.find('}', at);
+    if (end == std::string::npos) return;
+    words.insert(text.substr(at + 1, end - at - 1));
+  }
+}
+
+// Words, and what is known of all others.
+struct Followers {
+  std::set<std::string> words;
+  const Imported& imported;
+
+  // Whether some rule asks for one of the words, and all else that it asks for holds.
+  bool are_asked_by(const std::vector<WordCondition>& when,
+                    const std::set<std::string>& stands_on) const {
+    const bool may_hold = std::ranges::all_of(when, [&](const WordCondition& condition) {
+      return words.contains(condition.word) || holds({condition}, imported.words);
+    });
+    const auto is_one = [&](const auto& word) { return words.contains(word); };
+    return may_hold && (std::ranges::any_of(stands_on, is_one) ||
+                        std::ranges::any_of(when, is_one, &WordCondition::word));
+  }
+
+  // Whether it is new. What is given follows from nothing.
+  bool add(const std::string& word) {
+    return !imported.given.contains(word) && words.insert(word).second;
+  }
+};
+
+// What a derived word stands on, but for conditions.
+std::set<std::string> operands_of_rule(const DerivedWord& derived) {
+  std::set<std::string> words;
+  add_words_of(derived.text, words);
+  for (const auto* list : {&derived.product, &derived.plus, &derived.over, &derived.minus}) {
+    words.insert(list->begin(), list->end());
+  }
+  return words;
+}
+
+bool are_asked_by(const DialectAxis& axis, const Followers& followers) {
+  for (const auto* list : {&axis.terms, &axis.shares}) {
+    for (const AxisTerms& terms : *list) {
+      std::set<std::string> words;
+      add_words_of(terms.terms, words);
+      if (followers.are_asked_by(terms.when, words)) return true;
+    }
+  }
+  return followers.words.contains(axis.degree);
+}
+
+bool are_asked_by(const DescribedModel& model, const Followers& followers) {
+  std::set<std::string> words(model.asks.begin(), model.asks.end());
+  for (const auto& [key, text] : model.config) add_words_of(text, words);
+  return followers.are_asked_by(model.when, words);
+}
+
+void add_followers(const Dialect& dialect, Followers& followers) {
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (const DerivedWord& derived : dialect.derived) {
+      if (!followers.are_asked_by(derived.when, operands_of_rule(derived))) continue;
+      grows = followers.add(derived.word) || grows;
+    }
+  }
+  for (const DialectAxis& axis : dialect.axes) {
+    if (are_asked_by(axis, followers)) followers.add("placement");
+  }
+  for (const DescribedModel& model : dialect.models) {
+    if (are_asked_by(model, followers)) followers.add("model");
+  }
+}
+
+std::set<std::string> followers_of(const std::string& word, const Imported& imported) {
+  Followers followers{.words = {word}, .imported = imported};
+  for (const auto& [file, dialect] : imported.read_by) add_followers(*dialect, followers);
+  return followers.words;
+}
+
+// The words of the job that are not told without this one.
+std::vector<std::string> job_words_of(const std::string& word, const Imported& imported) {
+  std::vector<std::string> words;
+  for (const std::string& follower : followers_of(word, imported)) {
+    if (is_job_word(follower) && !imported.given.contains(follower)) words.push_back(follower);
+  }
+  return words;
+}
+
+bool is_asked_for(const Imported& imported, const std::string& flag) {
+  return std::ranges::any_of(imported.missing, [&](const MissingFact& fact) {
+    return fact.flag.find(flag) != std::string::npos;
+  });
+}
+
+// What to ask for in place of a word: the one word of the job that follows from it and from nothing
+// else, or itself. Empty: nothing. A model that is described by what is undecided may be named.
+std::string asked_in_place_of(const std::string& word, const Imported& imported) {
+  const std::vector<std::string> words = job_words_of(word, imported);
+  const bool asks = std::ranges::any_of(words, [&](const std::string& follower) {
+    return follower != "model" || imported.job.contains(follower);
+  });
+  if (!asks) return "";
+  static const std::set<std::string> kOfManyWords = {"engine", "model", "placement"};
+  return words.size() == 1 && !kOfManyWords.contains(words.front()) ? words.front() : word;
+}
+
+void ask_for_word(const std::string& asked, const std::string& places, Imported& imported) {
+  const bool is_asked =
+      is_asked_for(imported, "--" + asked + " ") || is_asked_for(imported, "--set " + asked + "=");
+  if (is_asked) return;
+  const bool is_undecided = imported.undecided.contains(asked);
+  imported.missing.push_back(
+      {.what = "'" + asked + "', left to branches that are not decided (" + places + ")",
+       .flag = "--set " + asked + "=VALUE" +
+               (is_undecided ? " (" + asked + "=unsaid: none of them)" : "")});
+}
+
+}  // namespace
+
+bool exclude_each_other(const Setting& one, const Setting& other) {
+  return std::ranges::any_of(one.branches, [&](BranchPlace place) {
+    const auto found = std::ranges::find(other.branches, place.block, &BranchPlace::block);
+    return found != other.branches.end() && found->branch != place.branch;
+  });
+}
+
+void mark_undecided(const Source& source, std::size_t begin, const Words& before,
+                    Imported& imported) {
+  if (source.blocks.empty()) return;
+  std::map<std::string, std::vector<LedgerLine*>> lines_by_word;
+  for (std::size_t i = begin; i < imported.ledger.size(); ++i) {
+    LedgerLine& line = imported.ledger[i];
+    if (!line.word.empty()) lines_by_word[line.word].push_back(&line);
+  }
+  for (const auto& [word, lines] : lines_by_word) {
+    LastWord last = last_word_of(lines, source.blocks);
+    if (const auto said = before.find(word); said != before.end() && !last.is_certain) {
+      last.values.insert(said->second);
+      last.is_certain = true;
+    }
+    if (!last.lines.empty() && !last.is_decided()) take_back(word, last, imported);
+  }
+}
+
+void ask_for_undecided(Imported& imported) {
+  std::erase_if(imported.undecided,
+                [&](const auto& entry) { return imported.words.contains(entry.first); });
+  std::map<std::string, std::string> asked;  // and where it is said
+  for (const auto& [word, places] : imported.undecided) {
+    std::string& all = asked[asked_in_place_of(word, imported)];
+    all += (all.empty() ? "" : ", ") + places;
+  }
+  asked.erase("");
+  for (const auto& [word, places] : asked) ask_for_word(word, places, imported);
+  for (const auto& [word, places] : imported.undecided) {
+    for (const std::string& follower : job_words_of(word, imported)) imported.job.erase(follower);
+  }
+}
+
+std::set<std::string> words_of_undecided(const Imported& imported) {
+  std::set<std::string> words;
+  for (const auto& [word, places] : imported.undecided) words.merge(followers_of(word, imported));
+  return words;
+}
+
+}  // namespace placet
