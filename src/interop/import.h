@@ -95,8 +95,8 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& request);
 /// would not start: the message shows all their places.
 void refuse_conflicts(const Imported& imported);
 
-/// The text of a job file (TOML). Throws as refuse_conflicts does. Without all facts that a job needs it throws InputError that
-/// names the flags.
+/// The text of a job file (TOML). Throws as refuse_conflicts does. Without all facts that a job
+/// needs it throws InputError that names the flags.
 std::string job_text(const Imported& imported);
 
 /// Whether a key that has an effect was lost: not modelled, unknown or unresolved.
