@@ -75,7 +75,8 @@ class LineWords {
   // the line is read as other words are.
   void take_substitution() {
     std::size_t depth = 0;
-    for (std::size_t end = next_; end < line_.size(); ++end) {
+    for (std::size_t end = next_; end < line_.size() && scanned_ < kMostScanned; ++end) {
+      ++scanned_;
       if (line_[end] == '(') ++depth;
       if (line_[end] != ')' || --depth > 0) continue;
       word_ += line_.substr(next_, end + 1 - next_);
@@ -106,8 +107,11 @@ class LineWords {
     is_quoted_ = false;
   }
 
+  static constexpr std::size_t kMostScanned = std::size_t{4} << 20;
+
   const std::string& line_;
   std::size_t next_ = 0;
+  std::size_t scanned_ = 0;  // for ends of substitutions
   char quote_ = 0;
   bool is_comment_ = false;
   bool has_dollar_ = false;
@@ -208,23 +212,17 @@ class Lines {
     }
   }
 
-  // The text behind the line that was taken last, where it goes into a configuration: how many
-  // lines it has, which are no commands. Of a name that is written twice nobody knows what is used.
+  // The text behind the line that was taken last: how many of its lines are no commands of this
+  // script. One that goes into a configuration is kept.
   std::size_t take_document(const std::vector<std::string>& lines, std::size_t opener) {
     const auto opened = document_opened_by(lines[opener]);
     if (!opened || ++documents_ > kMostDocuments) return 0;
-    const std::string name = value_of(opened->file);
     const auto count = lines_of_document(*opened, lines, opener);
-    if (!count || !is_configuration_name(name)) return 0;
-    if (runs_ == Runs::no) return *count;
-    ScriptFile file{.name = name, .text = {}};
-    for (std::size_t i = opener + 1; i <= opener + *count; ++i) {
-      const std::string line = line_of_document(*opened, lines[i]);
-      file.text += (opened->has_variables ? value_of(line) : line) + "\n";
-    }
-    if (std::erase_if(written, [&](const ScriptFile& f) { return f.name == name; }) == 0) {
-      written.push_back(std::move(file));
-    }
+    if (!count || opened->is_of_shell) return 0;
+    const std::string name = value_of(opened->file);
+    if (!opened->is_of_other && !is_configuration_name(name)) return 0;
+    if (opened->is_of_other || runs_ == Runs::no) return *count;
+    write(name, text_of(*opened, lines, opener, *count));
     return *count;
   }
 
@@ -240,6 +238,26 @@ class Lines {
   static constexpr std::size_t kMostCommands = 1000;
   static constexpr std::size_t kLongestCommand = 200;
   static constexpr std::size_t kMostDocuments = 16;
+
+  std::string text_of(const OpenedDocument& opened, const std::vector<std::string>& lines,
+                      std::size_t opener, std::size_t count) {
+    std::string text;
+    for (std::size_t i = opener + 1; i <= opener + count; ++i) {
+      const std::string line = line_of_document(opened, lines[i]);
+      text += (opened.has_variables ? value_of(line) : line) + "\n";
+    }
+    return text;
+  }
+
+  // Of a name that is written twice nobody knows what is used.
+  void write(const std::string& name, std::string text) {
+    const auto before = std::ranges::find(written, name, &ScriptFile::name);
+    if (before != written.end()) {
+      before->is_certain = false;
+    } else {
+      written.push_back({.name = name, .text = std::move(text), .is_certain = runs_ == Runs::yes});
+    }
+  }
 
   void take_words(const std::string& text, std::size_t number) {
     open_.reset();
@@ -304,8 +322,9 @@ class Lines {
         extend(settings.back(), {.text = word.substr(equals + 1), .is_quoted = taken.is_quoted});
         open_.reset();
       }
-    } else if (equals != std::string::npos && is_name(word.substr(0, equals))) {
-      take_assignment(word.substr(0, equals), word.substr(equals + 1), line);
+    } else if (equals != std::string::npos && is_name(assigned_name(word, equals))) {
+      take_assignment(assigned_name(word, equals), word.substr(equals + 1), line,
+                      word[equals - 1] == '+');
     } else if (word == "-m") {  // of Python: a module follows
       open_.reset();
     } else if (open_ && (ends_options(word) || names_list(word))) {
@@ -385,10 +404,18 @@ class Lines {
     return true;
   }
 
-  void take_assignment(const std::string& name, const std::string& text, std::size_t line) {
+  // Of "NAME=VALUE" and of "NAME+=VALUE".
+  static std::string assigned_name(const std::string& word, std::size_t equals) {
+    const bool is_added = equals > 0 && word[equals - 1] == '+';
+    return word.substr(0, equals - (is_added ? 1 : 0));
+  }
+
+  void take_assignment(const std::string& name, const std::string& text, std::size_t line,
+                       bool is_added) {
     if (take_options(name, text, line)) return;
-    const std::string value = value_of(text);
+    std::string value = value_of(text);
     if (value.empty()) return;  // a list of options begins
+    if (is_added) value = value_of("${" + name + ":-}") + value;
     open_.reset();
     assign(name, value);
     settings.push_back({.path = name, .value = value, .line = line, .is_told = is_script_named_});

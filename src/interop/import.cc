@@ -145,6 +145,7 @@ std::optional<Source> source_at(const std::filesystem::path& file, const Source&
   const auto base = std::filesystem::path(script.file).parent_path();
   for (const ScriptFile& written : script.written) {
     if ((base / written.name).lexically_normal() != file.lexically_normal()) continue;
+    if (!written.is_certain) return std::nullopt;
     return source_of({{file.string(), written.text}}, file.string());
   }
   std::error_code none;

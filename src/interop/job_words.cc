@@ -101,13 +101,13 @@ std::optional<std::string> value_of(const DerivedWord& derived, const Words& wor
   return std::to_string(sum / over - *less);
 }
 
+// What the engine takes for a word of which nothing is said.
 // What holds where nothing is said of a word.
 bool is_default(const DerivedWord& derived) {
   const bool is_one = derived.product == std::vector<std::string>{"1"} && derived.over.empty();
   return derived.when.empty() && (is_one || !derived.text.empty());
 }
 
-// What the engine takes for a word of which nothing is said.
 void take_defaults(const Dialect& dialect, const std::set<std::string>& unclear, Words& words) {
   for (const auto& [path, meaning] : dialect.keys) {
     if (meaning.default_value.empty() || unclear.contains(meaning.word)) continue;
@@ -124,6 +124,7 @@ void derive_word(const DerivedWord& derived, const std::set<std::string>& unclea
   const bool is_said = words.contains(derived.word) && !derived.replaces;
   if (given.contains(derived.word) || is_said) return;
   if (is_default(derived) && unclear.contains(derived.word)) return;
+  if (words.contains(derived.word + "-unread") && !derived.replaces) return;
   if (const auto value = value_of(derived, words)) words[derived.word] = *value;
 }
 

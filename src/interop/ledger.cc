@@ -80,6 +80,7 @@ bool take_open_value(const KeyMeaning& meaning, LedgerLine& line, Imported& impo
   line.what = "'" + meaning.word + "': --set " + meaning.word + "=VALUE gives it";
   imported.unclear.insert(meaning.word);
   imported.words[meaning.word + "-open"] = "true";  // rules may ask whether it was said at all
+  if (value != "auto") imported.words[meaning.word + "-unread"] = "true";
   return true;
 }
 

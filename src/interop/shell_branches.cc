@@ -81,6 +81,9 @@ std::size_t end_of_test(const std::string& statement) {
     const std::size_t end = statement.find(")) ");
     return end == std::string::npos ? end : end + 2;
   }
+  if (statement.starts_with("test ")) {
+    return std::min(statement.find(" && "), statement.find(" || "));
+  }
   if (!statement.starts_with("[")) return std::string::npos;
   const std::string close = statement.starts_with("[[") ? "]]" : "]";
   const std::size_t end = statement.find(" " + close + " ");
@@ -119,6 +122,12 @@ Runs patterns_match(std::string patterns, const std::optional<std::string>& word
   return matches;
 }
 
+// "$SIZE in 7B) HIDDEN=4096": what stands behind "in".
+std::string behind_word_in(const std::string& choice) {
+  const std::size_t in = (choice + " ").find(" in ");
+  return choice.substr(std::min(in + 4, choice.size()));
+}
+
 // The quote that is open behind a character. One that nothing closes on the line is of a list that
 // goes on below.
 char quote_behind(const std::string& line, std::size_t at, char quote) {
@@ -130,6 +139,35 @@ char quote_behind(const std::string& line, std::size_t at, char quote) {
 
 bool begins_comment(const std::string& line, std::size_t at) {
   return line[at] == '#' && (at == 0 || kWhitespace.find(line[at - 1]) != std::string_view::npos);
+}
+
+// Where a sign stands outside of quotes; none: nowhere.
+std::size_t place_of_sign(const std::string& text, const std::string& sign, std::size_t from) {
+  char quote = 0;
+  for (std::size_t i = from; i < text.size(); ++i) {
+    quote = quote_behind(text, i, quote);
+    if (quote == 0 && text.compare(i, sign.size(), sign) == 0) return i;
+  }
+  return std::string::npos;
+}
+
+// "TEST && A || B" as "TEST && A" and "TEST || B"; others as they are. A group, "{ ... }", is one
+// by its end.
+std::vector<std::string> with_alternatives(const std::vector<std::string>& statements) {
+  std::vector<std::string> parted;
+  for (const std::string& whole : statements) {
+    const std::string statement(trimmed(whole, kWhitespace));
+    const std::size_t test = end_of_test(statement);
+    const bool is_and = test != std::string::npos && statement.compare(test, 4, " && ") == 0;
+    const std::size_t other = is_and ? place_of_sign(statement, " || ", test) : std::string::npos;
+    if (other == std::string::npos) {
+      parted.push_back(whole);
+    } else {
+      parted.push_back(statement.substr(0, other));
+      parted.push_back(statement.substr(0, test) + statement.substr(other));
+    }
+  }
+  return parted;
 }
 
 bool begins_function(const std::string& statement) {
@@ -167,7 +205,7 @@ std::vector<std::string> statements_of(const std::string& line) {
   char quote = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
     quote = quote_behind(line, i, quote);
-    if (quote == 0 && begins_comment(line, i)) return statements;
+    if (quote == 0 && begins_comment(line, i)) break;
     if (quote != 0 || line[i] != ';') {
       statements.back() += line[i];
     } else if (line.compare(i, 2, ";;") == 0) {
@@ -177,7 +215,7 @@ std::vector<std::string> statements_of(const std::string& line) {
       statements.emplace_back();
     }
   }
-  return statements;
+  return with_alternatives(statements);
 }
 
 std::string ShellBranches::take(std::string statement, const ResolveWord& resolve) {
@@ -195,8 +233,12 @@ std::string ShellBranches::take(std::string statement, const ResolveWord& resolv
       statement = rest;
       continue;
     }
-    if (take_keyword(keyword, rest, resolve)) return {};
-    break;
+    if (keyword == "}" && !levels_.empty() && levels_.back().kind == Kind::group) {
+      return behind_group(rest);
+    }
+    if (!take_keyword(keyword, rest, resolve)) break;
+    if (keyword != "case") return {};
+    statement = std::string(trimmed(behind_word_in(rest), kWhitespace));
   }
   if (begins_function(statement)) {
     levels_.push_back({});
@@ -253,18 +295,45 @@ void ShellBranches::take_test(std::string& statement, const ResolveWord& resolve
   if (sign != "&&" && sign != "||") return;
   const Runs holds = test_holds(statement.substr(0, end), resolve);
   const bool is_and = sign == "&&";
-  test_ = holds == Runs::maybe ? holds : said((holds == Runs::yes) == is_and);
-  if (test_ == Runs::maybe) {
-    test_block_ = blocks_.size();
-    blocks_.push_back({.branches = {0}, .has_last = false});
-  }
+  set_test(holds == Runs::maybe ? holds : said((holds == Runs::yes) == is_and));
   statement = rest;
+  open_group(statement);
+}
+
+void ShellBranches::set_test(Runs test) {
+  test_ = test;
+  if (test_ != Runs::maybe) return;
+  test_block_ = blocks_.size();
+  blocks_.push_back({.branches = {0}, .has_last = false});
+}
+
+// "{ A" behind a test: A and what follows up to "}" stands behind it.
+void ShellBranches::open_group(std::string& statement) {
+  if (statement != "{" && !statement.starts_with("{ ")) return;
+  levels_.push_back({.kind = Kind::group,
+                     .runs = test_,
+                     .word = {},
+                     .expects_pattern = false,
+                     .place = {.block = test_block_, .branch = 0}});
+  test_ = Runs::yes;
+  statement = std::string(trimmed(statement.substr(1), kWhitespace));
+}
+
+// Leaves a group; of "} || B" it is B, which runs where the group does not.
+std::string ShellBranches::behind_group(const std::string& rest) {
+  const Runs runs = levels_.back().runs;
+  levels_.pop_back();
+  if (!rest.starts_with("|| ")) return {};
+  set_test(runs == Runs::maybe ? runs : said(runs == Runs::no));
+  std::string statement(trimmed(rest.substr(3), kWhitespace));
+  open_group(statement);
+  return statement;
 }
 
 void ShellBranches::next_branch(Runs condition) {
   if (levels_.empty()) return;
   Level& level = levels_.back();
-  if (level.kind == Kind::other) return;
+  if (level.kind == Kind::other || level.kind == Kind::group) return;
   level.runs = level.before == Runs::yes  ? Runs::no
                : level.before == Runs::no ? condition
                                           : std::min(condition, Runs::maybe);
@@ -295,11 +364,15 @@ void ShellBranches::leave(Kind kind) {
   if (!levels_.empty() && levels_.back().kind == kind) levels_.pop_back();
 }
 
+// Of deeper ones the outermost.
+constexpr std::size_t kMostPlaces = 64;
+
 std::vector<BranchPlace> ShellBranches::places() const {
   std::vector<BranchPlace> places;
   for (const Level& level : levels_) {
     const bool is_open = level.kind != Kind::other && level.runs == Runs::maybe;
     if (is_open) places.push_back(level.place);
+    if (places.size() == kMostPlaces) return places;
   }
   if (test_ == Runs::maybe) places.push_back({.block = test_block_, .branch = 0});
   return places;

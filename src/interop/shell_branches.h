@@ -22,7 +22,8 @@ using ResolveWord = std::function<std::string(const std::string&)>;
 /// $X". One of files, patterns or unknown variables may hold.
 Runs test_holds(const std::string& test, const ResolveWord& resolve);
 
-/// The statements of a line, parted by ';' outside of quotes.
+/// The statements of a line, parted by ';' outside of quotes. "TEST && A || B" is two: the test in
+/// front of A, and in front of B.
 std::vector<std::string> statements_of(const std::string& line);
 
 class ShellBranches {
@@ -43,7 +44,7 @@ class ShellBranches {
   bool is_inside() const { return !levels_.empty(); }
 
  private:
-  enum class Kind { condition, choice, other };
+  enum class Kind { condition, choice, group, other };
 
   struct Level {
     Kind kind = Kind::other;
@@ -58,6 +59,9 @@ class ShellBranches {
                     const ResolveWord& resolve);
   bool take_pattern(std::string& statement);
   void take_test(std::string& statement, const ResolveWord& resolve);
+  void open_group(std::string& statement);
+  std::string behind_group(const std::string& rest);
+  void set_test(Runs test);
   void next_branch(Runs condition);
   void end_branch();
   void leave(Kind kind);

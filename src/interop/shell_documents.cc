@@ -1,6 +1,7 @@
 #include "interop/shell_documents.h"
 
 #include <algorithm>
+#include <set>
 
 #include "interop/shell_text.h"
 
@@ -35,19 +36,40 @@ std::string written_by(const std::string& line, const std::string& program) {
   return word.starts_with('-') ? std::string() : word;
 }
 
+// The first word that is no assignment.
+std::string program_of(const std::string& line) {
+  std::size_t at = 0;
+  std::string word = plain_word_at(line, at);
+  while (word.find('=') != std::string::npos) {
+    at = line.find(word, at) + word.size();
+    word = plain_word_at(line, at);
+  }
+  return word.substr(word.rfind('/') + 1);
+}
+
+// Whether what a program reads may be commands: a shell's, or one that hands them to a shell.
+bool hands_to_shell(const std::string& program) {
+  static const std::set<std::string> kOthers = {"python", "python3", "perl", "ruby",  "node",
+                                                "awk",    "sed",     "jq",   "mysql", "sqlite3"};
+  return !kOthers.contains(program);
+}
+
 }  // namespace
 
 std::optional<OpenedDocument> document_opened_by(const std::string& line) {
   const std::size_t mark = line.find("<<");
   if (mark == std::string::npos || line.compare(mark, 3, "<<<") == 0) return std::nullopt;
-  const std::string program = plain_word_at(line, 0);
-  if ((program != "cat" && program != "tee") || is_inside_quotes(line, mark)) return std::nullopt;
-  OpenedDocument opened{.file = written_by(line, program), .end = {}};
+  if (is_inside_quotes(line, mark)) return std::nullopt;
+  const std::string program = program_of(line);
+  const bool writes = program == "cat" || program == "tee";
+  OpenedDocument opened{.file = writes ? written_by(line, program) : "", .end = {}};
   opened.drops_tabs = line.compare(mark, 3, "<<-") == 0;
   bool is_quoted = false;
   opened.end = plain_word_at(line, mark + (opened.drops_tabs ? 3 : 2), &is_quoted);
   opened.has_variables = !is_quoted;
-  if (opened.file.empty() || opened.end.empty()) return std::nullopt;
+  opened.is_of_shell = writes ? opened.file.empty() : hands_to_shell(program);
+  opened.is_of_other = !writes && !opened.is_of_shell;
+  if (opened.end.empty()) return std::nullopt;
   return opened;
 }
 

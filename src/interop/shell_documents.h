@@ -14,9 +14,11 @@ struct OpenedDocument {
   std::string end;             // the line behind the text
   bool has_variables = false;  // "<<EOF" replaces them in the text, "<<'EOF'" leaves them
   bool drops_tabs = false;     // "<<-EOF": tabs in front of lines, of the last one too
+  bool is_of_shell = false;    // what a shell reads: commands of the script too
+  bool is_of_other = false;    // what another program reads
 };
 
-/// The text that a line of cat or tee begins; none: it begins none that goes into a file.
+/// The text that a line begins; none: it begins none.
 std::optional<OpenedDocument> document_opened_by(const std::string& line);
 
 /// How many lines a text has that begins behind the line `opener`; none: nothing ends it.

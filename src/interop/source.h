@@ -53,6 +53,7 @@ enum class SourceForm { toml, yaml, json, arguments };
 struct ScriptFile {
   std::string name;  // as the script says it
   std::string text;
+  bool is_certain = true;  // written once, in no branch that may be passed over
 };
 
 /// A file as it was read.

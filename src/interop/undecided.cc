@@ -101,7 +101,8 @@ std::string places_of(const LastWord& last) {
 void take_back(const std::string& word, const LastWord& last, Imported& imported) {
   imported.undecided[word] = places_of(last);
   imported.unclear.insert(word);
-  for (const char* with : {"", "-count", "-twice", "-unread"}) imported.words.erase(word + with);
+  for (const char* with : {"", "-count", "-twice"}) imported.words.erase(word + with);
+  imported.words[word + "-unread"] = "true";
   for (LedgerLine* line : last.lines) {
     line->fate = Fate::unresolved;
     line->what = line->setting.branches.empty() ? "'" + word +
