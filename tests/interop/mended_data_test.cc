@@ -28,11 +28,11 @@ std::string finding_text(const Imported& imported, const std::string& code) {
 }
 
 Imported titan_with(const std::string& converters) {
-  const std::string text = "[model]\nname = \"llama3\"\nflavor = \"8B\"\nconverters = " +
-                           converters +
-                           "\n[training]\nlocal_batch_size = 1\nseq_len = 8192\n"
-                           "[parallelism]\ndata_parallel_shard_degree = 8\n"
-                           "[compile]\nenable = true\n";
+  const std::string text =
+      "[model]\nname = \"llama3\"\nflavor = \"8B\"\nconverters = " + converters +
+      "\n[training]\nlocal_batch_size = 1\nseq_len = 8192\n"
+      "[parallelism]\ndata_parallel_shard_degree = 8\n"
+      "[compile]\nenable = true\n";
   return read_mended({parse_source(text, SourceForm::toml, "run.toml")}, {{"world-size", "8"}});
 }
 
@@ -69,10 +69,10 @@ constexpr const char* kAxolotlFile =
 
 // Options behind axolotl's file are fields of it, and win over what it says.
 TEST(MendedDataTest, AxolotlLeadsOnItsLaunchLine) {
-  const Imported result = read_mended(
-      {mended_line("axolotl train run.yaml --micro-batch-size 4 --lora-dropout 0.1\n"),
-       parse_source(kAxolotlFile, SourceForm::yaml, "run.yaml")},
-      {{"world-size", "8"}});
+  const Imported result =
+      read_mended({mended_line("axolotl train run.yaml --micro-batch-size 4 --lora-dropout 0.1\n"),
+                   parse_source(kAxolotlFile, SourceForm::yaml, "run.yaml")},
+                  {{"world-size", "8"}});
   EXPECT_EQ(said_of(result, "engine"), "hf-trainer@5");
   EXPECT_EQ(said_of(result, "micro-batch"), "4");
   EXPECT_EQ(said_of(result, "global-batch"), "64");
@@ -106,17 +106,17 @@ TEST(MendedDataTest, AccumulationOfLauncherAndTrainerIsCompared) {
   EXPECT_FALSE(is_found(launched_with("--gradient_accumulation_steps 2"), "PL026"));
   EXPECT_TRUE(is_found(launched_with("--gradient_accumulation_steps 2"), "PL027"));
   EXPECT_TRUE(is_found(launched_with(""), "PL027"));  // the trainer's own is then 1
-  const Imported axolotl = read_mended(
-      {launcher_file(), parse_source(kAxolotlFile, SourceForm::yaml, "run.yaml")}, {});
+  const Imported axolotl =
+      read_mended({launcher_file(), parse_source(kAxolotlFile, SourceForm::yaml, "run.yaml")}, {});
   EXPECT_TRUE(is_found(axolotl, "PL027"));
 }
 
 TEST(MendedDataTest, AccumulationAtTheTopOfTheLaunchersFileIsRefusedWithItsOption) {
-  const Imported result = read_mended(
-      {parse_source("compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\n"
-                    "gradient_accumulation_steps: 4\nnum_processes: 8\n",
-                    SourceForm::yaml, "acc.yaml")},
-      {});
+  const Imported result =
+      read_mended({parse_source("compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\n"
+                                "gradient_accumulation_steps: 4\nnum_processes: 8\n",
+                                SourceForm::yaml, "acc.yaml")},
+                  {});
   EXPECT_NE(finding_text(result, "PL001").find("--gradient_accumulation_steps"), std::string::npos);
 }
 

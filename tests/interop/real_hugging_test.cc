@@ -273,7 +273,10 @@ TEST(RealHuggingTest, ClippingThatATrainerFillsInIsSaid) {
 // Files on disk, in a folder of their own.
 class RealHuggingFilesTest : public testing::Test {
  protected:
-  RealHuggingFilesTest() : folder_(std::filesystem::temp_directory_path() / "placet-real-hugging") {
+  RealHuggingFilesTest()
+      : folder_(std::filesystem::temp_directory_path() /
+                (std::string("placet-") +
+                 testing::UnitTest::GetInstance()->current_test_info()->name())) {
     std::filesystem::create_directories(folder_);
   }
   ~RealHuggingFilesTest() override { std::filesystem::remove_all(folder_); }

@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(
                    },
                    500, 8},
         FactFamily{"held_over_pipeline", [](Profile& p) { p.layer_cut_defers_sharding = true; },
-                   1000, 5},
+                   2000, 5},
         FactFamily{"replicas_with_scatter", [](Profile& p) { p.replicas_follow_scatter = true; },
                    1000, 8},
         FactFamily{"small_tensors_whole", [](Profile& p) { p.persistent_elements = 100'000; }, 1000,

@@ -79,6 +79,10 @@ bool cuts_both_sides(const AxisPlacement& axis) {
   return is_tensor(axis) && contains(indices, Index::hidden) && (indices & kTensorIndices) != 0;
 }
 
+bool keeps_columns(const AxisPlacement& axis) {
+  return is_tensor(axis) && !contains(axis.how.tensor_indices, Index::hidden);
+}
+
 /// Whether heads are exchanged for tokens: what the core makes is kept in both layouts by the
 /// program, in one by the closed form.
 bool exchanges_heads(const Job& job) {
@@ -255,6 +259,9 @@ const char* messages_apart(const Job& job) {
       axes, [](const AxisPlacement& axis) { return is_tensor(axis) && !divides_stream(axis); });
   if (exchanges_over_sequence(job)) return "messages: experts exchanged over a divided stream";
   if (divided && whole) return "messages: the stream is divided along one of two tensor axes";
+  if (std::ranges::any_of(axes, cuts_both_sides) && std::ranges::any_of(axes, keeps_columns)) {
+    return "messages: columns of the stream are divided along one of two tensor axes";
+  }
   if (job.profile.layer_cut_defers_sharding && rests_on_host(job, State::parameters) &&
       has_stages(job)) {
     return "messages: parameters in host memory, held over a pipeline";

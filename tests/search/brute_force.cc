@@ -425,7 +425,7 @@ std::string SmallSpaces::compare_all(std::uint32_t first, std::uint32_t last) co
     if (!own.difference.empty()) return own.difference;
     with_plans += own.fit > 0;
   }
-  return 2 * with_plans >= last - first ? "" : "too few spaces have a plan";
+  return 3 * with_plans >= last - first ? "" : "too few spaces have a plan";
 }
 
 }  // namespace placet::testing
