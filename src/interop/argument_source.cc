@@ -50,15 +50,13 @@ class LineWords {
       take_quoted(c);
     } else if (c == '(' && word_.ends_with('$')) {
       take_substitution();
-    } else if (c == '(' && word_.ends_with('=') && begins_options()) {
-      end_word();
     } else if (c == '"' || c == '\'') {
       if (line_.find(c, next_ + 1) == std::string::npos) return;
       quote_ = c;
       is_quoted_ = true;
     } else if (c == '#' && word_.empty()) {
       is_comment_ = true;
-    } else if (std::isspace(static_cast<unsigned char>(c)) != 0 || c == ';') {
+    } else if (std::isspace(static_cast<unsigned char>(c)) != 0 || c == ';' || begins_list(c)) {
       end_word();
     } else if (is_of_word(c)) {
       word_ += c;
@@ -66,7 +64,8 @@ class LineWords {
   }
 
   // "NAME=(--option value" and "NAME+=(--option value": a list of options begins.
-  bool begins_options() const {
+  bool begins_list(char c) const {
+    if (c != '(' || !word_.ends_with('=')) return false;
     const std::size_t first = line_.find_first_not_of(" \t\"'", next_ + 1);
     return first != std::string::npos && line_.compare(first, 2, "--") == 0;
   }
@@ -303,25 +302,10 @@ class Lines {
 
   void take_word(const LineWord& taken, std::size_t line) {
     const std::string& word = taken.text;
-    const std::size_t sign = word.find('=');
-    const bool assigns = sign != std::string::npos && is_name(word.substr(0, sign));
-    if (is_in_container_options_ && assigns) {
-      open_.reset();
-      is_value_due_ = false;
-    } else if (is_in_container_options_) {
-      if (take_container_word(taken, line)) return;
-      is_in_container_options_ = false;
-    }
+    if (is_of_container(taken, line)) return;
     const std::size_t equals = word.find('=');
     if (word.starts_with("--") && word.size() > 2) {
-      open_ = settings.size();
-      const bool has_value = equals != std::string::npos;
-      settings.push_back({.path = word.substr(0, equals), .value = "true", .line = line});
-      fresh_ = true;
-      if (has_value) {
-        extend(settings.back(), {.text = word.substr(equals + 1), .is_quoted = taken.is_quoted});
-        open_.reset();
-      }
+      take_option(taken, line);
     } else if (equals != std::string::npos && is_name(assigned_name(word, equals))) {
       take_assignment(assigned_name(word, equals), word.substr(equals + 1), line,
                       word[equals - 1] == '+');
@@ -335,6 +319,31 @@ class Lines {
     } else {
       note_command(word, line);
     }
+  }
+
+  // Whether a word is an option of what starts a container; an assignment stands in front of none.
+  bool is_of_container(const LineWord& taken, std::size_t line) {
+    if (!is_in_container_options_) return false;
+    const std::size_t equals = taken.text.find('=');
+    if (equals != std::string::npos && is_name(taken.text.substr(0, equals))) {
+      open_.reset();
+      is_value_due_ = false;
+      return false;
+    }
+    is_in_container_options_ = take_container_word(taken, line);
+    return is_in_container_options_;
+  }
+
+  // "--name" and "--name=value".
+  void take_option(const LineWord& taken, std::size_t line) {
+    const std::string& word = taken.text;
+    const std::size_t equals = word.find('=');
+    open_ = settings.size();
+    settings.push_back({.path = word.substr(0, equals), .value = "true", .line = line});
+    fresh_ = true;
+    if (equals == std::string::npos) return;
+    extend(settings.back(), {.text = word.substr(equals + 1), .is_quoted = taken.is_quoted});
+    open_.reset();
   }
 
   // What a batch system gives a script in variables: what its own lines ask for. Source: sbatch(1),

@@ -102,19 +102,19 @@ void say(const KeyMeaning& meaning, const std::string& value, Imported& imported
   said->second = value;
 }
 
+// A key that gives no word.
+void understand_effect(const KeyMeaning& meaning, bool is_assumed, LedgerLine& line) {
+  line.fate = is_assumed ? Fate::understood : fate_of(meaning.effect);
+  if (is_assumed) line.what = "as the engine's profile has it";
+  if (line.fate != Fate::not_modelled) return;
+  const bool says_nothing = is_empty(line.setting.value);
+  if (says_nothing) line.fate = Fate::no_effect;
+  line.what = says_nothing ? "empty: as if it were not said" : meaning.effect;
+}
+
 void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported) {
   const bool is_assumed = takes_anyway(meaning, line.setting.value);
-  if (meaning.word.empty()) {
-    line.fate = is_assumed ? Fate::understood : fate_of(meaning.effect);
-    if (line.fate == Fate::not_modelled && is_empty(line.setting.value)) {
-      line.fate = Fate::no_effect;
-      line.what = "empty: as if it were not said";
-      return;
-    }
-    if (is_assumed) line.what = "as the engine's profile has it";
-    if (line.fate == Fate::not_modelled) line.what = meaning.effect;
-    return;
-  }
+  if (meaning.word.empty()) return understand_effect(meaning, is_assumed, line);
   line.what = line.word = meaning.word;
   if (take_open_value(meaning, line, imported)) return;
   const auto value = counterpart(meaning, plain_spelling(line.setting.value, meaning.kind));

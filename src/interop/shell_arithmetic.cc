@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cctype>
+#include <map>
 #include <string_view>
 
 #include "interop/dialect.h"
@@ -32,16 +33,26 @@ std::optional<long long> times_within(long long a, long long b) {
   return bounded(value);
 }
 
+// Whether a relation holds; none: the sign is of none.
+std::optional<bool> related(std::string_view sign, long long a, long long b) {
+  using Relation = bool (*)(long long, long long);
+  static const std::map<std::string_view, Relation> kRelations = {
+      {"||", [](long long x, long long y) { return x != 0 || y != 0; }},
+      {"&&", [](long long x, long long y) { return x != 0 && y != 0; }},
+      {"==", [](long long x, long long y) { return x == y; }},
+      {"!=", [](long long x, long long y) { return x != y; }},
+      {"<=", [](long long x, long long y) { return x <= y; }},
+      {">=", [](long long x, long long y) { return x >= y; }},
+      {"<", [](long long x, long long y) { return x < y; }},
+      {">", [](long long x, long long y) { return x > y; }}};
+  const auto found = kRelations.find(sign);
+  if (found == kRelations.end()) return std::nullopt;
+  return found->second(a, b);
+}
+
 std::optional<long long> applied(std::string_view sign, long long a, long long b) {
   if ((sign == "/" || sign == "%") && b == 0) return std::nullopt;
-  if (sign == "||") return a != 0 || b != 0 ? 1 : 0;
-  if (sign == "&&") return a != 0 && b != 0 ? 1 : 0;
-  if (sign == "==") return a == b ? 1 : 0;
-  if (sign == "!=") return a != b ? 1 : 0;
-  if (sign == "<=") return a <= b ? 1 : 0;
-  if (sign == ">=") return a >= b ? 1 : 0;
-  if (sign == "<") return a < b ? 1 : 0;
-  if (sign == ">") return a > b ? 1 : 0;
+  if (const auto truth = related(sign, a, b)) return *truth ? 1 : 0;
   if (sign == "+") return bounded(a + b);
   if (sign == "-") return bounded(a - b);
   if (sign == "*") return times_within(a, b);

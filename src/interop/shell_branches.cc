@@ -225,20 +225,7 @@ std::string ShellBranches::take(std::string statement, const ResolveWord& resolv
     return {};
   }
   statement = std::string(trimmed(statement, kWhitespace));
-  while (!statement.empty()) {
-    if (!levels_.empty() && levels_.back().expects_pattern && take_pattern(statement)) continue;
-    const auto [keyword, rest] = parted(statement);
-    if (keyword == "then" || keyword == "do" || keyword == "else") {
-      if (keyword == "else") next_branch(Runs::yes);
-      statement = rest;
-      continue;
-    }
-    if (keyword == "}" && !levels_.empty() && levels_.back().kind == Kind::group) {
-      return behind_group(rest);
-    }
-    if (!take_keyword(keyword, rest, resolve)) break;
-    if (keyword != "case") return {};
-    statement = std::string(trimmed(behind_word_in(rest), kWhitespace));
+  while (take_front(statement, resolve)) {
   }
   if (begins_function(statement)) {
     levels_.push_back({});
@@ -246,6 +233,25 @@ std::string ShellBranches::take(std::string statement, const ResolveWord& resolv
   }
   take_test(statement, resolve);
   return statement;
+}
+
+// Takes a keyword in front, and what belongs to it; whether there was one.
+bool ShellBranches::take_front(std::string& statement, const ResolveWord& resolve) {
+  if (statement.empty()) return false;
+  if (!levels_.empty() && levels_.back().expects_pattern && take_pattern(statement)) return true;
+  const auto [keyword, rest] = parted(statement);
+  if (keyword == "else") next_branch(Runs::yes);
+  if (keyword == "then" || keyword == "do" || keyword == "else") {
+    statement = rest;
+    return true;
+  }
+  if (keyword == "}" && !levels_.empty() && levels_.back().kind == Kind::group) {
+    statement = behind_group(rest);
+    return false;
+  }
+  if (!take_keyword(keyword, rest, resolve)) return false;
+  statement = keyword == "case" ? std::string(trimmed(behind_word_in(rest), kWhitespace)) : "";
+  return true;
 }
 
 bool ShellBranches::take_keyword(const std::string& keyword, const std::string& rest,

@@ -55,6 +55,7 @@ class ShellBranches {
     BranchPlace place = {};  // but of loops and functions
   };
 
+  bool take_front(std::string& statement, const ResolveWord& resolve);
   bool take_keyword(const std::string& keyword, const std::string& rest,
                     const ResolveWord& resolve);
   bool take_pattern(std::string& statement);

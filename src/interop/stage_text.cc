@@ -85,22 +85,34 @@ std::optional<std::string> blocks_of_stages(const std::string& text) {
   return blocks;
 }
 
+namespace {
+
+bool is_between_items(char c) {
+  return std::string_view(" []()+,'\"").find(c) != std::string_view::npos;
+}
+
+// How often the item in front of `at` is said: "[0]*3" thrice. None: no whole number of times.
+std::optional<std::size_t> times_of_item(const std::string& text, std::size_t& at) {
+  const bool is_alone = at >= 2 && text[at - 2] == '[';  // "[0]*3", but not "[0,1]*3"
+  if (is_alone && at < text.size() && text[at] == ']') ++at;
+  const auto times = times_at(text, at);
+  if (text.compare(at, 2, "]*") == 0) return std::nullopt;
+  const bool goes_on = at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
+  return goes_on ? std::nullopt : times;
+}
+
+}  // namespace
+
 std::optional<std::string> zeros_in_front(const std::string& text) {
   std::size_t zeros = 0;
   bool has_ones = false;
   for (std::size_t at = 0; at < text.size();) {
     const char c = text[at++];
-    if (std::string_view(" []()+,'\"").find(c) != std::string_view::npos) continue;
-    if ((c != '0' && c != '1') || (c == '0' && has_ones)) return std::nullopt;
+    if (is_between_items(c)) continue;
+    const auto times = c == '0' || c == '1' ? times_of_item(text, at) : std::nullopt;
+    if (!times || (c == '0' && has_ones)) return std::nullopt;
     has_ones = has_ones || c == '1';
-    const bool is_alone = at >= 2 && text[at - 2] == '[';  // "[0]*3", but not "[0,1]*3"
-    if (is_alone && at < text.size() && text[at] == ']') ++at;
-    const auto times = times_at(text, at);
-    if (text.compare(at, 2, "]*") == 0) return std::nullopt;
-    if (!times || (at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0)) {
-      return std::nullopt;
-    }
-    if (c == '0') zeros += *times;
+    zeros += c == '0' ? *times : 0;
     if (zeros > kMostLetters) return std::nullopt;
   }
   return has_ones ? std::optional(std::to_string(zeros)) : std::nullopt;

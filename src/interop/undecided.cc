@@ -1,6 +1,7 @@
 #include "interop/undecided.h"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -88,12 +89,12 @@ std::string places_of(const LastWord& last) {
   constexpr std::size_t kMostNamed = 6;
   std::string text;
   std::size_t named = 0;
-  for (auto line = last.lines.rbegin(); line != last.lines.rend(); ++line) {
+  for (const LedgerLine* line : std::views::reverse(last.lines)) {
     if (++named > kMostNamed) return text + ", ...";
-    const std::string& value = (*line)->setting.value;
-    text += (text.empty() ? "" : ", ") + (*line)->setting.path;
-    text += (value == "true" ? "" : " " + value) + " at " + (*line)->file + ":" +
-            std::to_string((*line)->setting.line);
+    const std::string& value = line->setting.value;
+    text += (text.empty() ? "" : ", ") + line->setting.path;
+    text += (value == "true" ? "" : " " + value) + " at " + line->file + ":" +
+            std::to_string(line->setting.line);
   }
   return text;
 }
