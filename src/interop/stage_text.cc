@@ -101,21 +101,39 @@ std::optional<std::size_t> times_of_item(const std::string& text, std::size_t& a
   return goes_on ? std::nullopt : times;
 }
 
-}  // namespace
+struct Repeated {
+  char digit = '0';
+  std::size_t times = 0;
+};
 
-std::optional<std::string> zeros_in_front(const std::string& text) {
-  std::size_t zeros = 0;
-  bool has_ones = false;
+// The zeros and ones of a list or of a sum of lists; none: it is something else.
+std::optional<std::vector<Repeated>> repeated_digits(const std::string& text) {
+  std::vector<Repeated> items;
   for (std::size_t at = 0; at < text.size();) {
     const char c = text[at++];
     if (is_between_items(c)) continue;
-    const auto times = c == '0' || c == '1' ? times_of_item(text, at) : std::nullopt;
-    if (!times || (c == '0' && has_ones)) return std::nullopt;
-    has_ones = has_ones || c == '1';
-    zeros += c == '0' ? *times : 0;
+    if (c != '0' && c != '1') return std::nullopt;
+    const auto times = times_of_item(text, at);
+    if (!times) return std::nullopt;
+    items.push_back({.digit = c, .times = *times});
+  }
+  return items;
+}
+
+}  // namespace
+
+std::optional<std::string> zeros_in_front(const std::string& text) {
+  const auto items = repeated_digits(text);
+  if (!items) return std::nullopt;
+  const auto ones = std::ranges::find(*items, '1', &Repeated::digit);
+  const auto later = std::find_if(ones, items->end(), [](Repeated r) { return r.digit == '0'; });
+  if (ones == items->end() || later != items->end()) return std::nullopt;
+  std::size_t zeros = 0;
+  for (auto item = items->begin(); item != ones; ++item) {
+    zeros += item->times;
     if (zeros > kMostLetters) return std::nullopt;
   }
-  return has_ones ? std::optional(std::to_string(zeros)) : std::nullopt;
+  return std::to_string(zeros);
 }
 
 std::string stages_of_blocks(const std::string& blocks) {
