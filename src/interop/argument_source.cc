@@ -217,10 +217,11 @@ class Lines {
     const auto opened = document_opened_by(lines[opener]);
     if (!opened || ++documents_ > kMostDocuments) return 0;
     const auto count = lines_of_document(*opened, lines, opener);
-    if (!count || opened->is_of_shell) return 0;
+    if (!count || opened->goes == OpenedDocument::Goes::to_shell) return 0;
+    if (opened->goes == OpenedDocument::Goes::to_program) return *count;
     const std::string name = value_of(opened->file);
-    if (!opened->is_of_other && !is_configuration_name(name)) return 0;
-    if (opened->is_of_other || runs_ == Runs::no) return *count;
+    if (!is_configuration_name(name)) return 0;
+    if (runs_ == Runs::no) return *count;
     write(name, text_of(*opened, lines, opener, *count));
     return *count;
   }

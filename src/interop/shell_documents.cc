@@ -47,7 +47,8 @@ std::string program_of(const std::string& line) {
   return word.substr(word.rfind('/') + 1);
 }
 
-// Whether what a program reads may be commands: a shell's, or one that hands them to a shell.
+// Whether what a program reads may be commands of a shell. Those that read a language of their own
+// are named; any other may hand them on ("srun bash", "ssh").
 bool hands_to_shell(const std::string& program) {
   static const std::set<std::string> kOthers = {"python", "python3", "perl", "ruby",  "node",
                                                 "awk",    "sed",     "jq",   "mysql", "sqlite3"};
@@ -67,8 +68,10 @@ std::optional<OpenedDocument> document_opened_by(const std::string& line) {
   bool is_quoted = false;
   opened.end = plain_word_at(line, mark + (opened.drops_tabs ? 3 : 2), &is_quoted);
   opened.has_variables = !is_quoted;
-  opened.is_of_shell = writes ? opened.file.empty() : hands_to_shell(program);
-  opened.is_of_other = !writes && !opened.is_of_shell;
+  const bool is_of_shell = writes ? opened.file.empty() : hands_to_shell(program);
+  opened.goes = is_of_shell ? OpenedDocument::Goes::to_shell
+                : writes    ? OpenedDocument::Goes::into_file
+                            : OpenedDocument::Goes::to_program;
   if (opened.end.empty()) return std::nullopt;
   return opened;
 }

@@ -14,11 +14,11 @@ struct OpenedDocument {
   std::string end;             // the line behind the text
   bool has_variables = false;  // "<<EOF" replaces them in the text, "<<'EOF'" leaves them
   bool drops_tabs = false;     // "<<-EOF": tabs in front of lines, of the last one too
-  bool is_of_shell = false;    // what a shell reads: commands of the script too
-  bool is_of_other = false;    // what another program reads
+  enum class Goes { into_file, to_shell, to_program } goes = Goes::into_file;
 };
 
-/// The text that a line begins; none: it begins none.
+/// The text that a line begins, and where it goes: into a file, to what may read it as commands of a
+/// shell, or to a program that does not. None: the line begins no text.
 std::optional<OpenedDocument> document_opened_by(const std::string& line);
 
 /// How many lines a text has that begins behind the line `opener`; none: nothing ends it.

@@ -68,6 +68,11 @@ bool compares(const WordCondition& condition, const std::string& value, const Wo
               [](long long a, long long b) { return b > 0 && a % b != 0; });
 }
 
+bool contains_one(const std::string& text, const std::vector<std::string>& parts) {
+  return std::ranges::any_of(
+      parts, [&](const std::string& part) { return text.find(part) != std::string::npos; });
+}
+
 bool holds_one(const WordCondition& condition, const Words& words) {
   const auto found = words.find(condition.word);
   if (condition.known && *condition.known != (found != words.end())) return false;
@@ -81,12 +86,7 @@ bool holds_one(const WordCondition& condition, const Words& words) {
   if (condition.has && ("," + value + ",").find("," + *condition.has + ",") == std::string::npos) {
     return false;
   }
-  const auto is_part = [text = lower(value)](const std::string& part) {
-    return text.find(part) != std::string::npos;
-  };
-  if (!condition.contains.empty() && std::ranges::none_of(condition.contains, is_part)) {
-    return false;
-  }
+  if (!condition.contains.empty() && !contains_one(lower(value), condition.contains)) return false;
   return compares(condition, value, words);
 }
 

@@ -79,6 +79,14 @@ bool cuts_both_sides(const AxisPlacement& axis) {
   return is_tensor(axis) && contains(indices, Index::hidden) && (indices & kTensorIndices) != 0;
 }
 
+/// Whether a block has one norm, which then feeds both of its branches.
+bool has_one_norm(const Model& model) {
+  return std::ranges::any_of(model.kinds, [](const UnitKind& kind) {
+    return kind.role == UnitRole::block &&
+           std::ranges::count(kind.operators, OpKind::norm, &Operator::kind) == 1;
+  });
+}
+
 bool keeps_columns(const AxisPlacement& axis) {
   return is_tensor(axis) && !contains(axis.how.tensor_indices, Index::hidden);
 }
@@ -259,7 +267,8 @@ const char* messages_apart(const Job& job) {
       axes, [](const AxisPlacement& axis) { return is_tensor(axis) && !divides_stream(axis); });
   if (exchanges_over_sequence(job)) return "messages: experts exchanged over a divided stream";
   if (divided && whole) return "messages: the stream is divided along one of two tensor axes";
-  if (std::ranges::any_of(axes, cuts_both_sides) && std::ranges::any_of(axes, keeps_columns)) {
+  if (has_one_norm(job.model) && std::ranges::any_of(axes, cuts_both_sides) &&
+      std::ranges::any_of(axes, keeps_columns)) {
     return "messages: columns of the stream are divided along one of two tensor axes";
   }
   if (job.profile.layer_cut_defers_sharding && rests_on_host(job, State::parameters) &&
