@@ -403,7 +403,8 @@ void add_model_words(const Catalog& catalog, Words& words) {
 void add_named_sizes(const Catalog& catalog, const Dialect& dialect, Words& words) {
   for (const DerivedWord& derived : dialect.derived) {
     const auto path = words.find(derived.of_model);
-    if (derived.of_model.empty() || path == words.end()) continue;
+    const bool is_asked = !derived.of_model.empty() && !words.contains(derived.word);
+    if (!is_asked || path == words.end()) continue;
     const std::string name = model_named(catalog, path->second);
     const Words sizes = name.empty() ? Words() : sizes_of(catalog, name);
     const auto size = sizes.find(derived.size);
