@@ -17,8 +17,8 @@ struct OpenedDocument {
   enum class Goes { into_file, to_shell, to_program } goes = Goes::into_file;
 };
 
-/// The text that a line begins, and where it goes: into a file, to what may read it as commands of a
-/// shell, or to a program that does not. None: the line begins no text.
+/// The text that a line begins, and where it goes: into a file, to what may read it as commands of
+/// a shell, or to a program that does not. None: the line begins no text.
 std::optional<OpenedDocument> document_opened_by(const std::string& line);
 
 /// How many lines a text has that begins behind the line `opener`; none: nothing ends it.
