@@ -80,6 +80,32 @@ function(placet_program name)
   install(TARGETS ${target} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT program)
 endfunction()
 
+# placet_net_part(serve STUB no_server.cc SOURCES server.cc USES call Httplib::Httplib): what a folder
+# does with a library that takes longer to load than most calls take. It is linked by placet-net alone
+# (cli/net_program.h), in place of the folder's stub.
+function(placet_net_part folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "STUB" "SOURCES;USES")
+  set(target placet_${folder}_net)
+  set_source_files_properties(${arg_STUB} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  add_library(${target} OBJECT EXCLUDE_FROM_ALL ${arg_SOURCES})
+  placet_settings(${target})
+  get_target_property(options placet_${folder} COMPILE_OPTIONS)
+  target_compile_options(${target} PRIVATE ${options})
+  placet_link(${target} PRIVATE ${folder} ${arg_USES})
+  set_property(GLOBAL APPEND PROPERTY PLACET_NET_PARTS ${target})
+endfunction()
+
+# placet_net_program(placet-net SOURCES main.cc USES cli): a program with all those parts, if there are
+# any.
+function(placet_net_program name)
+  get_property(parts GLOBAL PROPERTY PLACET_NET_PARTS)
+  if(NOT parts)
+    return()
+  endif()
+  placet_program(${name} ${ARGN})
+  target_link_libraries(placet_program_${name} PRIVATE ${parts})
+endfunction()
+
 # placet_allocator(TARGET): programs allocate small nodes all the time, in several threads. They get
 # mimalloc where it is installed, else the allocator of TBB; under sanitizers theirs. mimalloc's own
 # operator new, which is C, ends the process where there is no memory left. That of libstdc++ throws,

@@ -100,4 +100,12 @@ std::string read_file_text(const std::filesystem::path& path, std::size_t most,
   return text;
 }
 
+std::string read_file_front(const std::filesystem::path& path, std::size_t most) {
+  const File file(path);
+  std::string text(most, '\0');
+  const ssize_t count = file.is_open() ? file.read_some(text.data(), most) : 0;
+  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return text;
+}
+
 }  // namespace placet

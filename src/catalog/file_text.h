@@ -14,4 +14,7 @@ namespace placet {
 std::string read_file_text(const std::filesystem::path& path, std::size_t most,
                            const std::string& what);
 
+/// The first bytes of a file, at most so many; none where it cannot be read.
+std::string read_file_front(const std::filesystem::path& path, std::size_t most);
+
 }  // namespace placet

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <sstream>
 
 #include "catalog/file_text.h"
@@ -15,36 +14,11 @@ namespace {
 
 // What is read at most: the files of the catalogue stay below 100 KiB and 10 levels.
 constexpr std::size_t kMostDocumentBytes = std::size_t{4} << 20;
-constexpr int kDeepest = 64;
-/// Of one object. Objects keep the order of their keys and look each up in a list, so that time
-/// grows with the square of their number: 200,000 keys took minutes.
-/// A published list of quantised layers has 22,422 keys, each with an object
-/// (nvidia/MiniMax-M3-NVFP4, config.json).
-constexpr std::size_t kMostKeysOfObject = 25'000;
-constexpr std::size_t kMostObjects = 25'000;
 
 std::string read_text(const std::filesystem::path& path) {
   std::string text = read_file_text(path, kMostDocumentBytes, "a file");
   if (text.empty()) throw InputError({.where = path.string(), .problem = "the file is empty"});
   return text;
-}
-
-// "line 3, column 14" of a byte that is counted from 1.
-std::string position_of(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, std::min(text.size(), byte > 0 ? byte - 1 : 0));
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const std::size_t start = before.rfind('\n');
-  const std::size_t column =
-      start == std::string_view::npos ? before.size() + 1 : before.size() - start;
-  return "line " + std::to_string(line) + ", column " + std::to_string(column);
-}
-
-// The part of the parser's message that says what it expected.
-std::string reason_of(const nlohmann::json::parse_error& error) {
-  const std::string what = error.what();
-  const std::size_t at = what.rfind("; expected ");
-  return at == std::string::npos ? std::string()
-                                 : what.substr(at + std::string("; expected ").size());
 }
 
 std::string brief(const Json& value) {
@@ -75,65 +49,7 @@ bool begins_as_json(std::string_view text) {
          std::string_view("{[\"]-0123456789").find(text[next]) != std::string_view::npos;
 }
 
-/// What a text of JSON may not have, looked for while it is read.
-class UnrulyJson {
- public:
-  explicit UnrulyJson(const std::string& where) : where_(where) {}
-
-  void see(int depth, Json::parse_event_t event, const Json& value) {
-    if (depth > kDeepest) {
-      throw InputError({.where = where_,
-                        .problem = "nests too deep",
-                        .allowed = "at most " + std::to_string(kDeepest) + " levels"});
-    }
-    if (event == Json::parse_event_t::object_start) open();
-    if (event == Json::parse_event_t::object_end) keys_.pop_back();
-    if (event == Json::parse_event_t::key) add(value.get<std::string>());
-  }
-
- private:
-  /// The parser looks through a list's objects again at the end of each.
-  void open() {
-    keys_.emplace_back();
-    if (++objects_ <= kMostObjects) return;
-    throw InputError({.where = where_,
-                      .problem = "the text has too many objects",
-                      .allowed = "at most " + std::to_string(kMostObjects)});
-  }
-
-  void add(const std::string& key) {
-    if (!keys_.back().insert(key).second) {
-      throw InputError({.where = where_, .value = key, .problem = "is a key given twice"});
-    }
-    if (keys_.back().size() <= kMostKeysOfObject) return;
-    throw InputError({.where = where_,
-                      .problem = "an object has too many keys",
-                      .allowed = "at most " + std::to_string(kMostKeysOfObject)});
-  }
-
-  const std::string& where_;
-  std::vector<std::set<std::string>> keys_;  // of the objects that are open
-  std::size_t objects_ = 0;
-};
-
 }  // namespace
-
-Json parse_json(std::string_view text, const std::string& where) {
-  UnrulyJson unruly(where);
-  const Json::parser_callback_t see = [&](int depth, Json::parse_event_t event, Json& value) {
-    unruly.see(depth, event, value);
-    return true;
-  };
-  try {
-    return Json::parse(text, see);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw InputError({.where = where + ": " + position_of(text, error.byte),
-                      .problem = "this is not JSON",
-                      .allowed = reason_of(error)});
-  } catch (const nlohmann::json::exception&) {
-    throw InputError({.where = where, .problem = "a number is beyond what JSON readers handle"});
-  }
-}
 
 Json read_document(const std::filesystem::path& path) {
   const std::string text = read_text(path);

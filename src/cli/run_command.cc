@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/data_flag.h"
 #include "cli/job_flags.h"
+#include "cli/net_program.h"
 #include "cli/output.h"
 #include "execute/mpi_ranks.h"
 #include "report/program.h"
@@ -81,6 +82,7 @@ int run_job(RunCall& call) {
 /// Under mpirun the first process prints and saves. What is wrong with the input is said by one:
 /// the first that sees it, as a file may be missing on another machine only.
 int run_over_mpi(RunCall& call) {
+  go_on_in_net_program();
   const execute::MpiSession session;
   if (!session.is_first()) {
     call.is_silent = true;

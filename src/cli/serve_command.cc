@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/data_flag.h"
+#include "cli/net_program.h"
 #include "cli/output.h"
 #include "serve/server.h"
 
@@ -29,6 +30,7 @@ std::filesystem::path page_of(const ServeCall& call, const Catalog& catalog) {
 }
 
 int serve_page(const ServeCall& call) {
+  go_on_in_net_program();
   const Catalog catalog = called_catalog();
   serve(catalog, {.port = call.port, .page = page_of(call, catalog)},
         [](const std::string& address) { print("serving " + address + "\nCtrl-C ends it\n"); });

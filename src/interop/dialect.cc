@@ -6,7 +6,6 @@
 #include <set>
 #include <string_view>
 
-#include "catalog/file_text.h"
 #include "catalog/memory.h"
 #include "catalog/reader.h"
 #include "catalog/versions.h"
@@ -15,8 +14,6 @@
 
 namespace placet {
 namespace {
-
-constexpr std::size_t kMostOfFile = std::size_t{4} << 20;  // bytes
 
 const std::array<std::string, 4> kForms = {"toml", "yaml", "json", "arguments"};
 
@@ -311,6 +308,17 @@ namespace {
 
 constexpr int kMostLike = 8;
 
+// By its head a dialect is found, and no more than that is read then (read_head).
+void refuse_head_behind_keys(const Reader& reader) {
+  bool is_behind = false;
+  for (const auto& [key, value] : reader.members()) {
+    if (is_behind && (key == "form" || key == "marks" || key == "told-by")) {
+      value.fail("stands behind 'keys', where nobody looks for it", "in front of 'keys'");
+    }
+    is_behind = is_behind || key == "keys";
+  }
+}
+
 Dialect read_dialect(const Catalog& catalog, const std::string& name, const std::string& where,
                      int depth) {
   const Document document = open_document(file_of(catalog, "dialects", "dialect", name, where));
@@ -318,6 +326,7 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
   reader.allow({"schema", "name",   "title",   "form",         "source",    "date",  "like",
                 "under",  "marks",  "told-by", "keys",         "derived",   "needs", "axes",
                 "beyond", "models", "unknown", "gives-way-to", "yields-to", "export"});
+  refuse_head_behind_keys(reader);
   Dialect dialect;
   dialect.name = name;
   dialect.title = reader.at("title").text();
@@ -380,21 +389,10 @@ std::size_t keys_in(const Dialect& dialect, const Source& source) {
   return found;
 }
 
-// The heading of a file: its lists of keys, which are long, are not taken apart.
+// The head of a file: its lists of keys, which are long, are not read.
 DialectHead read_head(const Catalog& catalog, const std::string& name) {
-  const auto path = file_of(catalog, "dialects", "dialect", name, "dialect");
-  const std::string text = read_file_text(path, kMostOfFile, "a dialect");
-  const std::size_t keys = text.find("\"keys\"");
-  const std::size_t comma = keys == std::string::npos ? keys : text.rfind(',', keys);
-  // Marks stand in front of keys in all files of the catalogue; elsewhere all of a file is read.
-  const std::string front = comma == std::string::npos ? "" : text.substr(0, comma) + "}";
-  const Json parsed = Json::parse(front, nullptr, /*allow_exceptions=*/false);
-  if (!parsed.is_object() || !parsed.contains("marks") || !parsed.contains("form")) {
-    const SharedDialect dialect = shared_dialect(catalog, name, "dialect");
-    return {
-        .name = name, .form = dialect->form, .marks = dialect->marks, .told_by = dialect->told_by};
-  }
-  const Document document{.where = path.string(), .value = parsed};
+  const Document document =
+      open_front(file_of(catalog, "dialects", "dialect", name, "dialect"), "keys");
   const Reader reader(document);
   return {.name = name,
           .form = static_cast<SourceForm>(reader.at("form").one_of(kForms)),
