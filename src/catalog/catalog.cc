@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "catalog/memory.h"
 #include "catalog/reader.h"
 #include "units/error.h"
 #include "units/nearest.h"
@@ -69,9 +70,11 @@ std::vector<CatalogFile> files_in(const Catalog& catalog, std::string_view folde
 }
 
 std::vector<std::string> names_in(const Catalog& catalog, std::string_view folder) {
-  std::vector<std::string> names;
-  for (CatalogFile& file : files_in(catalog, folder)) names.push_back(std::move(file.name));
-  return names;
+  return remembered<std::vector<std::string>>(catalog, "names " + std::string(folder), [&] {
+    std::vector<std::string> names;
+    for (CatalogFile& file : files_in(catalog, folder)) names.push_back(std::move(file.name));
+    return names;
+  });
 }
 
 std::vector<CatalogFile> layers_of(const Catalog& catalog, std::string_view folder,

@@ -9,6 +9,7 @@
 #include "catalog/cluster_parts.h"
 #include "catalog/defaults.h"
 #include "catalog/family_files.h"
+#include "catalog/memory.h"
 #include "catalog/model_catalog.h"
 #include "catalog/profile_catalog.h"
 #include "catalog/reader.h"
@@ -228,6 +229,7 @@ Catalog with_overlay(Catalog catalog, const fs::path& folder) {
   std::erase_if(catalog.overlays,
                 [&](const fs::path& one) { return fs::equivalent(one, folder, error); });
   catalog.overlays.insert(catalog.overlays.begin(), folder);
+  if (catalog.memory) catalog.memory = std::make_shared<CatalogMemory>();
   return catalog;
 }
 

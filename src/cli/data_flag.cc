@@ -2,9 +2,11 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "catalog/memory.h"
 #include "units/error.h"
 
 namespace placet {
@@ -60,6 +62,7 @@ Catalog called_catalog() {
   if (!configuration.empty() && is_folder(configuration / "placet")) {
     catalog.overlays.push_back(configuration / "placet");
   }
+  catalog.memory = std::make_shared<CatalogMemory>();
   return catalog;
 }
 

@@ -30,6 +30,22 @@ TEST(ParseJsonTest, AKeyMayStandOnlyOnce) {
   EXPECT_NO_THROW(parse_json(R"({"a": {"x": 1}, "b": {"x": 2}})", "f.json"));
 }
 
+TEST(OpenFrontTest, WhatStandsBehindIsNotRead) {
+  const TestFolder folder;
+  const auto front_of = [&](const std::string& text) {
+    return open_front(folder.write("front.json", text), "keys").value.dump();
+  };
+  // A key of that name further down, or a value, is no end.
+  EXPECT_EQ(front_of(R"({"a": {"keys": 1}, "b": "keys", "keys": [1, 2], "c": )"),
+            R"({"a":{"keys":1},"b":"keys"})");
+  EXPECT_EQ(front_of(R"({"a": 1, "b": [2]})"), R"({"a":1,"b":[2]})");
+  const std::string longer(100'000, 'x');
+  EXPECT_EQ(front_of(R"({"a": ")" + longer + R"(", "keys": 1, "b": 2})"),
+            R"({"a":")" + longer + R"(","keys":1,"b":2})");
+  EXPECT_NE(message_of([&] { front_of(R"({"a": 1, )"); }).find("this is not JSON"),
+            std::string::npos);
+}
+
 TEST(ReaderTest, AnUnknownKeyIsNamedWithTheNearest) {
   EXPECT_EQ(complaint(R"({"bandwith": 1})",
                       [](const Reader& r) {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "catalog/catalog_files.h"
 #include "catalog/job.h"
+#include "interop/dialect.h"
 #include "units/error.h"
 
 namespace placet {
@@ -483,6 +485,19 @@ TEST(ImportTest, EveryDialectIsWellFormed) {
       EXPECT_TRUE(axis.terms.back().when.empty()) << name << " " << axis.name;
     }
   }
+}
+
+// A dialect is found by its head, and no more of the file is read until it is.
+TEST(DialectTest, WhatTellsItStandsInFrontOfItsKeys) {
+  const TestFolder folder;
+  folder.write("dialects/mine@1.json",
+               R"({"schema": "placet.dialect/1", "name": "mine@1", "title": "t", "form": "yaml",
+                   "source": "s", "date": "2026-11-28", "marks": ["mine"],
+                   "keys": {}, "derived": [], "axes": [], "told-by": ["mine"]})");
+  const Catalog catalog{.root = find_catalog().root, .overlays = {folder.path()}};
+  EXPECT_EQ(placet::message_of([&] { load_dialect(catalog, "mine@1", "test"); }, folder.path()),
+            "dialects/mine@1.json: told-by: stands behind 'keys', where nobody looks for it; "
+            "expected in front of 'keys'");
 }
 
 }  // namespace
