@@ -496,8 +496,8 @@ TEST(DialectTest, WhatTellsItStandsInFrontOfItsKeys) {
                    "keys": {}, "derived": [], "axes": [], "told-by": ["mine"]})");
   const Catalog catalog{.root = find_catalog().root, .overlays = {folder.path()}};
   EXPECT_EQ(placet::message_of([&] { load_dialect(catalog, "mine@1", "test"); }, folder.path()),
-            "dialects/mine@1.json: told-by: stands behind 'keys', where nobody looks for it; "
-            "expected in front of 'keys'");
+            "dialects/mine@1.json: told-by: '[\"mine\"]' stands behind 'keys', where nobody looks "
+            "for it; expected in front of 'keys'");
 }
 
 }  // namespace
