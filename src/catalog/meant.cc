@@ -27,7 +27,7 @@ std::string note_of(const std::string& flag, const std::string& word, const Mean
 MeantName name_in(const Catalog& catalog, const char* folder, const char* words,
                   const std::string& word) {
   if (has_file(catalog, folder, word)) return {word, {}};
-  return meant_name(load_words(catalog, words), names_in(catalog, folder), word);
+  return meant_name(*shared_words(catalog, words), names_in(catalog, folder), word);
 }
 
 Meant meant_in(const Catalog& catalog, const char* folder, const char* words, const char* flag,
@@ -247,7 +247,7 @@ Meant meant_engine(const Catalog& catalog, const std::string& text) {
     if (names.empty() || names.back() != name) names.push_back(std::move(name));
   }
   if (std::ranges::find(names, word) != names.end()) return {text, {}};
-  const MeantName meant = meant_name(load_words(catalog, "engines"), names, word);
+  const MeantName meant = meant_name(*shared_words(catalog, "engines"), names, word);
   if (meant.name.empty()) return {text, {}};
   Meant result{meant.name + text.substr(end), {}};
   if (!meant.note.empty()) result.notes.push_back(note_of("--engine", word, meant));
@@ -276,7 +276,7 @@ Meant meant_optimizer(const Catalog& catalog, const std::string& text) {
 
 Meant meant_recompute(const Catalog& catalog, const std::string& text) {
   const std::vector<std::string> names = {"none", "full", "selective"};
-  const MeantName meant = meant_name(load_words(catalog, "recompute"), names, text);
+  const MeantName meant = meant_name(*shared_words(catalog, "recompute"), names, text);
   if (meant.name.empty()) return {text, {}};
   Meant result{meant.name, {}};
   if (!meant.note.empty()) result.notes.push_back(note_of("--recompute", text, meant));

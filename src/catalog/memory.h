@@ -38,11 +38,18 @@ class CatalogMemory {
   std::map<std::string, std::shared_ptr<const void>> kept_;
 };
 
-/// What `read` gives, from the catalogue's memory where it has one.
+/// What `read` gives, from the catalogue's memory where it has one; not copied.
+template <class Value, class Keeper, class Read>
+std::shared_ptr<const Value> shared(const Keeper& catalog, const std::string& key, Read read) {
+  if (!catalog.memory) return std::make_shared<const Value>(read());
+  return catalog.memory->template get<Value>(key, std::move(read));
+}
+
+/// The same as a value of one's own.
 template <class Value, class Keeper, class Read>
 Value remembered(const Keeper& catalog, const std::string& key, Read read) {
   if (!catalog.memory) return read();
-  return *catalog.memory->template get<Value>(key, std::move(read));
+  return *shared<Value>(catalog, key, std::move(read));
 }
 
 }  // namespace placet

@@ -138,12 +138,11 @@ std::int64_t Reader::whole(WholeRange range) const {
 }
 
 double Reader::number(Range range) const {
-  const std::string allowed =
-      "a number from " + print_number(range.least) + " to " + print_number(range.greatest);
-  if (!value_->is_number()) fail("is not a number", allowed);
-  const auto n = value_->get<double>();
-  if (!std::isfinite(n) || n < range.least || n > range.greatest) fail("is out of range", allowed);
-  return n;
+  const bool is_number = value_->is_number();
+  const double n = is_number ? value_->get<double>() : 0.0;
+  if (is_number && std::isfinite(n) && n >= range.least && n <= range.greatest) return n;
+  fail(is_number ? "is out of range" : "is not a number",
+       "a number from " + print_number(range.least) + " to " + print_number(range.greatest));
 }
 
 std::vector<Reader> Reader::items() const {

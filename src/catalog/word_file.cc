@@ -158,9 +158,13 @@ WordFile read_words(const Catalog& catalog, std::string_view name) {
 
 }  // namespace
 
+std::shared_ptr<const WordFile> shared_words(const Catalog& catalog, std::string_view name) {
+  return shared<WordFile>(catalog, "words " + std::string(name),
+                          [&] { return read_words(catalog, name); });
+}
+
 WordFile load_words(const Catalog& catalog, std::string_view name) {
-  return remembered<WordFile>(catalog, "words " + std::string(name),
-                              [&] { return read_words(catalog, name); });
+  return *shared_words(catalog, name);
 }
 
 std::string squeezed(std::string_view word) {

@@ -2,6 +2,7 @@
 // names for what the catalogue holds, and what words mean that no other file explains.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,9 @@ struct WordFile {
 /// The file data/words/`name`.json; without one, a value without words. Where overlays have one
 /// too, the lines of all, those of the strongest first. Throws InputError for what is wrong in it.
 WordFile load_words(const Catalog& catalog, std::string_view name);
+
+/// The same, not copied.
+std::shared_ptr<const WordFile> shared_words(const Catalog& catalog, std::string_view name);
 
 /// The letters A to Z as small ones.
 std::string lower_case(std::string_view word);

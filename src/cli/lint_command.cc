@@ -111,7 +111,7 @@ std::vector<LintFinding> findings_of(const LintCall& call) {
   for (const std::string& file : call.flags.words.sources) {
     const Source source = source_of(call.flags.words.texts, file);
     const bool is_known = !call.flags.words.dialect.empty() ||
-                          !guess_dialect(catalog, dialect_heads(catalog), source).empty();
+                          !guess_dialect(catalog, *dialect_heads(catalog), source).empty();
     if (!is_known) continue;
     SourceWords words = call.flags.words;
     words.sources = {file};

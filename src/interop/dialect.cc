@@ -367,9 +367,8 @@ Dialect load_dialect(const Catalog& catalog, const std::string& name, const std:
 
 SharedDialect shared_dialect(const Catalog& catalog, const std::string& name,
                              const std::string& where) {
-  const auto read = [&] { return load_dialect(catalog, name, where); };
-  if (!catalog.memory) return std::make_shared<const Dialect>(read());
-  return catalog.memory->get<Dialect>("dialect " + name, read);
+  return shared<Dialect>(catalog, "dialect " + name,
+                         [&] { return load_dialect(catalog, name, where); });
 }
 
 namespace {
@@ -402,8 +401,8 @@ DialectHead read_head(const Catalog& catalog, const std::string& name) {
 
 }  // namespace
 
-std::vector<DialectHead> dialect_heads(const Catalog& catalog) {
-  return remembered<std::vector<DialectHead>>(catalog, "dialect heads", [&] {
+std::shared_ptr<const std::vector<DialectHead>> dialect_heads(const Catalog& catalog) {
+  return shared<std::vector<DialectHead>>(catalog, "dialect heads", [&] {
     std::vector<DialectHead> heads;
     for (const std::string& name : names_in(catalog, "dialects")) {
       heads.push_back(read_head(catalog, name));

@@ -154,7 +154,7 @@ struct DialectHead {
 };
 
 /// Of all dialects of the catalogue, by name.
-std::vector<DialectHead> dialect_heads(const Catalog& catalog);
+std::shared_ptr<const std::vector<DialectHead>> dialect_heads(const Catalog& catalog);
 
 /// The name of the dialect whose marks fit a source best, of equals the later; without a mark, in
 /// TOML, YAML and JSON, the one that knows more than half of its keys, as they are written or

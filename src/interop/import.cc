@@ -107,7 +107,7 @@ SharedDialect reader_of(const Catalog& catalog, const ImportRequest& request,
     return name.empty() ? nullptr : shared_dialect(catalog, name, "--dialect");
   };
   const SharedDialect named = dialect(request.dialect);
-  const SharedDialect guessed = dialect(guess_dialect(catalog, dialect_heads(catalog), source));
+  const SharedDialect guessed = dialect(guess_dialect(catalog, *dialect_heads(catalog), source));
   const bool is_named =
       named != nullptr && (request.sources.size() == 1 || guessed == nullptr ||
                            (guessed->form == named->form && !guessed->axes.empty()));

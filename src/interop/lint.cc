@@ -64,8 +64,8 @@ LintRule load_rule(const Catalog& catalog, const std::string& file) {
   return rule;
 }
 
-std::vector<LintRule> load_rules(const Catalog& catalog) {
-  return remembered<std::vector<LintRule>>(catalog, "lint rules", [&] {
+std::shared_ptr<const std::vector<LintRule>> load_rules(const Catalog& catalog) {
+  return shared<std::vector<LintRule>>(catalog, "lint rules", [&] {
     std::vector<LintRule> rules;
     for (const std::string& name : names_in(catalog, "lint")) {
       rules.push_back(load_rule(catalog, name));
@@ -251,7 +251,8 @@ std::vector<LintFinding> lint(const Catalog& catalog, const Imported& imported) 
   }
   find_twice_said(imported, findings);
   const std::set<std::string> undecided = words_of_undecided(imported);
-  for (const LintRule& rule : load_rules(catalog)) {
+  const auto rules = load_rules(catalog);
+  for (const LintRule& rule : *rules) {
     const LedgerLine* line = line_of(imported, rule.at);
     if (is_in_program(rule) || line == nullptr || !holds(rule.when, imported.words)) continue;
     if (asks_for_one_of(undecided, rule)) continue;

@@ -149,7 +149,7 @@ TEST(RealMegatronTest, OtherFilesWithABlockNamedModelAreOfNeither) {
       "data: {data_path: d, split: 1}\n"
       "model:\n  num_layers: 8\n  swiglu: true\n  clip_grad: 1.0\n  seq_length: 64\n"
       "  micro_batch_size: 2\n  global_batch_size: 64\n";
-  const std::string guessed = guess_dialect(find_catalog(), dialect_heads(find_catalog()),
+  const std::string guessed = guess_dialect(find_catalog(), *dialect_heads(find_catalog()),
                                             parse_source(text, SourceForm::yaml, "f"));
   EXPECT_NE(guessed, "nemo@1");
   EXPECT_NE(guessed, "megatron-bridge@2026");

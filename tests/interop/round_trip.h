@@ -1,6 +1,9 @@
 // Jobs that dialects can say, for the tests of this folder.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "catalog/job.h"
 
 namespace placet {
@@ -8,7 +11,10 @@ namespace placet {
 /// 64 samples of 4096 tokens on 8 devices.
 JobRequest base_request(const std::string& placement);
 
-/// import(export(job)) = job for so many random jobs of each dialect.
-void round_trips(unsigned jobs);
+/// The dialects of which this draws jobs.
+std::vector<std::string> sayable_dialects();
+
+/// import(export(job)) = job for so many random jobs of a dialect.
+void round_trips(const std::string& dialect, unsigned jobs);
 
 }  // namespace placet

@@ -6,7 +6,11 @@
 namespace placet {
 namespace {
 
-TEST(RoundTripTest, ManyRandomJobsReadAsTheyWereWritten) { round_trips(5000); }
+class RoundTrip : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(RoundTrip, ManyRandomJobsReadAsTheyWereWritten) { round_trips(GetParam(), 5000); }
+
+INSTANTIATE_TEST_SUITE_P(OfDialects, RoundTrip, ::testing::ValuesIn(sayable_dialects()));
 
 }  // namespace
 }  // namespace placet
