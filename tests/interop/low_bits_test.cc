@@ -62,7 +62,12 @@ TEST(LowBitsTest, MegatronsOptimizerKeepsStatesInFewerBits) {
                "--exp-avg-sq-dtype fp16",
        "fp8-blockwise", "adamw-fp16", ""},
       {aware + "--fp8-format hybrid --exp-avg-dtype fp8 --exp-avg-sq-dtype fp8", "fp8,master=bf16",
-       "adamw-fp8", ""}};
+       "adamw-fp8", ""},
+      {aware + "--grad-reduce-in-bf16", "master=bf16,gradients=bf16,reduce=bf16", "",
+       "megatron@2026"},
+      {aware + "--main-grads-dtype bf16 --fp8-format e4m3 --fp8-recipe blockwise", "fp8-blockwise",
+       "", "megatron@2026+bf16-reduce"},
+      {"--bf16 --grad-reduce-in-bf16", "", "", "megatron@2026+bf16-reduce"}};
   for (const LowBits& low : all) {
     expect_words(low_bits_read(kLaunch + low.said, SourceForm::arguments), low);
   }
@@ -114,11 +119,27 @@ const std::string kLowNemo =
 
 TEST(LowBitsTest, NemoSwitchesDelayedScalingOn) {
   const std::vector<LowBits> all = {
-      {"  fp8: true\n  fp8_hybrid: true\n  fp8_params: true\n", "fp8", "", "megatron@2024"},
-      {"  fp8: true\n  fp8_e4m3: true\n", "fp8", "", "megatron@2024+no-fp8-param-gather"},
-      {"  fp8: false\n  fp8_hybrid: true\n", "", "", "megatron@2024"}};
+      {"  fp8: true\n  fp8_hybrid: true\n  fp8_params: true\n", "fp8,master=fp32", "",
+       "megatron@2024"},
+      {"  fp8: true\n  fp8_e4m3: true\n", "fp8,master=fp32", "",
+       "megatron@2024+no-fp8-param-gather"},
+      {"  fp8: false\n  fp8_hybrid: true\n", "master=fp32", "", "megatron@2024"}};
   for (const LowBits& low : all) {
     expect_words(low_bits_read(kLowNemo + low.said, SourceForm::yaml), low);
+  }
+}
+
+// Masters of distributed_fused_adam are the other 16 bits of bf16 parameters, as the engine's are.
+TEST(LowBitsTest, NemosOptimizersDifferInTheirMasters) {
+  const std::string head = kLowNemo.substr(0, kLowNemo.find("  optim:"));
+  const std::string sync = "grad_sync_dtype: bf16}\n";
+  const std::vector<LowBits> all = {
+      {"  optim: {name: distributed_fused_adam}\n", "", "", "megatron@2024"},
+      {"  optim: {name: distributed_fused_adam, " + sync, "", "", "megatron@2024+bf16-reduce"},
+      {"  optim: {name: mcore_distributed_optim, " + sync, "master=fp32", "",
+       "megatron@2024+bf16-reduce"}};
+  for (const LowBits& low : all) {
+    expect_words(low_bits_read(head + low.said, SourceForm::yaml), low);
   }
 }
 
@@ -141,6 +162,7 @@ TEST(LowBitsTest, TorchtitansConvertersChooseProducts) {
       {of("float8", "[float8]\n" + gather), "fp8-current,gather=fp8", "", ""},
       {of("quantize.linear.float8", "[quantize.linear.float8]\nrecipe_name = \"rowwise\"\n"),
        "fp8-current", "", ""},
+      {of("float8", "[float8]\nrecipe_name = \"tensorwise\"\n" + gather), "fp8-current", "", ""},
       {of("quantize.linear.mx", ""), "mxfp8", "", ""},
       {kLowTitan + "[float8]\n" + gather, "", "", ""},
       {experts + head, "", "", ""}};
