@@ -16,6 +16,8 @@ void add(const UnitCost& cost, double times, PassSums& out) {
   out.backward += cost.backward * times;
   out.backward_host += cost.backward_host * times;
   out.weights += cost.weights * times;
+  out.longest_backward += cost.longest_backward * times;
+  out.longest_weights += cost.longest_weights * times;
 }
 
 /// By part of the pipeline.
@@ -117,14 +119,14 @@ void StepBound::add_device(std::size_t device, const Given& given) {
   const StepCosts::Device each = of_each_chunk(own, chunks);
   const double message = sender_waits() ? given.messages.boundary : 0;
   double all = 0;
-  double last_backward = 0;
+  double last_backward = 0;  // at most: what gradients are reduced beside
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     const DeviceChunk& chunk = chunks[c];
     ChunkPass pass = pass_over(chunk, each);
     if (chunk.sends_forward) pass.forward += message;
     if (chunk.sends_backward) pass.backward += message;
     all += pass.forward + pass.backward;
-    last_backward += passes_[at(chunk.part)].backward;
+    last_backward += passes_[at(chunk.part)].longest_backward;
     if (both_ways_ && c > 0) continue;  // the other direction's stage, hosted elsewhere too
     forward_[at(chunk.stage)] = pass.forward;
     backward_[at(chunk.stage)] = pass.backward;
@@ -194,8 +196,10 @@ double StepBound::least_by_order(const WorkPair& work, const Recompute& recomput
     const StepCosts::Device each = of_each_chunk(given.of(d), chunks);
     for (const DeviceChunk& chunk : chunks) {
       const ChunkPass pass = pass_over(chunk, each);
-      const double weights = passes_[at(chunk.part)].weights;
-      lengths.push_back({pass.forward, pass.backward, pass.backward - weights, weights});
+      const PassSums& sums = passes_[at(chunk.part)];
+      // No more is left of a backward whose weights' part takes longer.
+      const double inputs = std::max(0.0, pass.backward - sums.longest_weights);
+      lengths.push_back({pass.forward, pass.backward, inputs, sums.weights});
     }
   }
   const FlowMessages between{.time = messages.boundary, .sender_waits = sender_waits()};
@@ -252,6 +256,10 @@ EasedWork eased(const WorkPair& work) {
     const double inputs = std::min(plain.backward - plain.weights, again.backward - again.weights);
     plain.weights = std::min(plain.weights, again.weights);
     plain.backward = inputs + plain.weights;
+    plain.longest_backward = std::max(plain.longest_backward, again.longest_backward);
+    plain.longest_weights = std::max(plain.longest_weights, again.longest_weights);
+    again.longest_backward = plain.longest_backward;
+    again.longest_weights = plain.longest_weights;
     // What the fullest moments need beyond what is kept stays the same.
     const std::int64_t more = std::max<std::int64_t>(0, again.kept - plain.kept);
     again.kept -= more;

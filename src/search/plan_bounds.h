@@ -88,6 +88,7 @@ struct PassSums {
   double forward = 0, forward_host = 0;
   double backward = 0, backward_host = 0;
   double weights = 0;
+  double longest_backward = 0, longest_weights = 0;
 };
 
 /// Seconds that steps of one pipeline take at least. Keeps its sums between calls: one per thread.

@@ -1,6 +1,8 @@
 #include "search/work_costs.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "derive/collective_time.h"
 #include "derive/communication.h"
@@ -38,12 +40,15 @@ UnitCost bytes_of(const Layout& layout, int unit, const KnownMessages& traffic) 
   return out;
 }
 
-/// The same with its seconds.
-UnitCost timed(UnitCost out, const UnitTime& time) {
+/// The same with its seconds by the states that make them shortest, and longest.
+UnitCost timed(UnitCost out, const UnitTime& time, const UnitTime& longest) {
   out.weights = in_seconds(time.weights);
   add_part(time[WorkPart::forward], out.forward, out.forward_host);
   add_part(time[WorkPart::again], out.backward, out.backward_host);
   add_part(time[WorkPart::backward], out.backward, out.backward_host);
+  out.longest_backward =
+      in_seconds(longest[WorkPart::again].device() + longest[WorkPart::backward].device());
+  out.longest_weights = in_seconds(longest.weights);
   return out;
 }
 
@@ -54,41 +59,71 @@ UnitCost least_of(UnitCost a, const UnitCost& b) {
   a.backward = std::min(a.backward, b.backward);
   a.backward_host = std::min(a.backward_host, b.backward_host);
   a.weights = std::min(a.weights, b.weights);
+  a.longest_backward = std::max(a.longest_backward, b.longest_backward);
+  a.longest_weights = std::max(a.longest_weights, b.longest_weights);
   return a;
 }
 
-/// Has gradients added up in the smallest format that any way to keep the states may have: what an
-/// engine scatters later than the placement says may wait in the format of its reductions.
-void ease_sums(Layout& layout) {
+/// As `apply_plain` has it, with the states between which all others lie.
+struct PlainLayouts {
+  Layout least;
+  std::optional<Layout> longest;  // none: the same work
+
+  explicit PlainLayouts(const Workbench& bench);
+
+  void recompute_by(const Prepared& prepared) {
+    least.prepared = &prepared;
+    if (longest) longest->prepared = &prepared;
+  }
+};
+
+/// The two formats that gradients may be added up in, the narrower one first: as they rest, or, if
+/// an engine scatters them later than the placement says, as they are reduced.
+std::pair<Dtype, Dtype> formats_of_sums(const Layout& layout) {
   const Job& job = *layout.job;
   const StepShape shape{.stages = 2, .micro_batches = layout.micro_batches};
-  const Dtype waits_in = realised_plan(job, shape).reductions.waits_in;
-  if (bits_of(waits_in) >= bits_of(job.precision.gradients)) return;
+  const Dtype waits = realised_plan(job, shape).reductions.waits_in;
+  const Dtype rests = job.precision.gradients;
+  return bits_of(waits) < bits_of(rests) ? std::pair(waits, rests) : std::pair(rests, waits);
+}
+
+template <class Change>
+void change_parameters(Layout& layout, Change change) {
   for (LocalUnit& unit : layout.units) {
-    for (LocalParameter& parameter : unit.parameters) parameter.waits_in = waits_in;
+    for (LocalParameter& parameter : unit.parameters) change(parameter);
   }
 }
 
-/// As `apply_plain` has it, for costs that are no dearer whatever the states.
-Layout plain_layout(const Workbench& bench) {
-  Layout layout = lay_out(bench.job, bench.plain);
-  ease_sums(layout);
-  return layout;
+PlainLayouts::PlainLayouts(const Workbench& bench) : least(lay_out(bench.job, bench.plain)) {
+  const auto [narrow, wide] = formats_of_sums(least);
+  if (narrow != wide || bench.job.profile.timing.gathered_bytes > 0) longest = least;
+  change_parameters(least, [&](LocalParameter& own) { own.waits_in = narrow; });
+  if (!longest) return;
+  change_parameters(*longest, [&](LocalParameter& own) {
+    own.waits_in = wide;
+    // Copied out of what is gathered for backward.
+    own.rests_in_part = ~AxisMask{};
+    own.kept = 0;
+  });
 }
 
 /// Puts the costs of units of a layout among the others, for every standing.
 class UnitCosting {
  public:
-  UnitCosting(const PlanSpace& space, const Layout& layout)
-      : space_(space), layout_(layout), timer_(*layout.job) {}
+  UnitCosting(const PlanSpace& space, const PlainLayouts& layouts)
+      : space_(space), layouts_(layouts), timer_(*layouts.least.job) {}
 
   void put(int unit, const KnownMessages& traffic, WorkCosts& out) {
-    const int kind = layout_.units[at(unit)].kind;
-    const UnitCost bytes = bytes_of(layout_, unit, traffic);
+    const int kind = layouts_.least.units[at(unit)].kind;
+    const UnitCost bytes = bytes_of(layouts_.least, unit, traffic);
     UnitCost least;
     for (std::size_t s = 0; s < space_.standings().size(); ++s) {
-      const UnitTime time = unit_time(layout_, unit, traffic, space_.standings()[s], timer_);
-      const UnitCost own = timed(bytes, time);
+      const GroupSet& devices = space_.standings()[s];
+      const auto time_in = [&](const Layout& layout) {
+        return unit_time(layout, unit, traffic, devices, timer_);
+      };
+      const UnitTime time = time_in(layouts_.least);
+      const UnitCost own = timed(bytes, time, layouts_.longest ? time_in(*layouts_.longest) : time);
       least = s == 0 ? own : least_of(least, own);
       out[at(space_.costed_kind(kind, s))] = own;
     }
@@ -97,7 +132,7 @@ class UnitCosting {
 
  private:
   const PlanSpace& space_;
-  const Layout& layout_;
+  const PlainLayouts& layouts_;
   MessageTimer timer_;
 };
 
@@ -138,8 +173,9 @@ void apply_plain(const PlanSpace& space, const WorkShape& shape, Job& job) {
 
 WorkCosts plain_costs(const PlanSpace& space, const WorkShape& shape, Workbench& bench) {
   apply_plain(space, shape, bench.job);
-  const Layout layout = plain_layout(bench);
-  UnitCosting costing(space, layout);
+  const PlainLayouts layouts(bench);
+  const Layout& layout = layouts.least;
+  UnitCosting costing(space, layouts);
   WorkCosts out(space.costed_kinds());
   for (std::size_t u = 0; u < layout.units.size(); ++u) {
     const auto unit = static_cast<int>(u);
@@ -153,8 +189,9 @@ std::vector<WorkCosts> recomputed_costs(const PlanSpace& space, const WorkShape&
                                         const WorkCosts& plain,
                                         const std::vector<std::int16_t>& words, Workbench& bench) {
   apply_plain(space, shape, bench.job);
-  Layout layout = plain_layout(bench);
-  UnitCosting costing(space, layout);
+  PlainLayouts layouts(bench);
+  const Layout& layout = layouts.least;
+  UnitCosting costing(space, layouts);
   std::vector<WorkCosts> out(words.size(), plain);
   for (std::size_t u = 0; u < layout.units.size(); ++u) {
     const auto unit = static_cast<int>(u);
@@ -162,7 +199,7 @@ std::vector<WorkCosts> recomputed_costs(const PlanSpace& space, const WorkShape&
     const std::vector<UnitTerm> once = activation_traffic(layout, unit, false);
     for (std::size_t w = 0; w < words.size(); ++w) {
       // Sizes are the same, whatever is recomputed.
-      layout.prepared = &bench.prepared[at(words[w])];
+      layouts.recompute_by(bench.prepared[at(words[w])]);
       bench.job.recompute = space.choices().recompute[at(words[w])].recompute;
       const std::vector<UnitTerm> sent = activation_traffic(layout, unit, true);
       costing.put(unit, {.plain = once, .recomputed = &sent}, out[w]);

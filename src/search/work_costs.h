@@ -25,9 +25,12 @@ struct UnitCost {
   double forward = 0, forward_host = 0;
   double backward = 0, backward_host = 0;  // recomputation included
   double weights = 0;                      // of backward
-  std::int64_t sent = 0;                   // bytes, by its values' messages
-  std::int64_t kept = 0;                   // bytes, from forward to backward
-  std::int64_t most = 0;                   // bytes alive at its fullest moment, at least
+  /// Of the device, by the states that make them longest; the figures above are by those that make
+  /// them shortest.
+  double longest_backward = 0, longest_weights = 0;
+  std::int64_t sent = 0;  // bytes, by its values' messages
+  std::int64_t kept = 0;  // bytes, from forward to backward
+  std::int64_t most = 0;  // bytes alive at its fullest moment, at least
   /// Where backward is split: bytes between its two parts, and alive at the fullest moment of
   /// forward and of the values' part.
   std::int64_t waiting = 0;

@@ -36,6 +36,30 @@ TEST(PlanBounds, HoldWhereDeferredGradientsAreAddedUpAsTheyAreReduced) {
   EXPECT_GT(counts.visited, 200);
 }
 
+// The same on two devices whose host launches slowly, so that steps are as long with either format,
+// and which are linked by a tenth of the rate: what is left of the reductions is less by as much as
+// the last backward computes more.
+TEST(PlanBounds, HoldWhereSumsTakeTheDeviceAloneLonger) {
+  const Catalog catalog = find_catalog();
+  Job base = load_unplaced_job(
+      catalog, {.model = "gpt2",
+                .cluster = "2xh100-sxm",
+                .sequence = 512,
+                .global_batch = 8,
+                .precision = "parameters=fp32,compute=bf16,gather=bf16,gradients=fp32,"
+                             "reduce=bf16,master=none",
+                .engine = "accelerate@1"});
+  base.profile.timing.host_per_launch = microseconds(200);
+  for (Level& level : base.cluster->groups.front().levels) {
+    level.bandwidth = level.bandwidth * 0.1;
+    level.all_reduce.clear();
+  }
+  const Choices choices = load_choices(catalog, load_strategies(catalog), "all");
+  const PlanCounts counts = find_plans(PlanSpace(base, choices, {}), {.top = kAll}).counts;
+  EXPECT_TRUE(counts.exact);
+  EXPECT_GT(counts.visited, 20);
+}
+
 /// Two stages of one unit each, a micro-batch of which goes on to the second and back.
 PipelineShape two_stages() {
   PipelineShape out{.devices = {}, .recomputations = {}};
@@ -55,7 +79,8 @@ PipelineShape two_stages() {
 TEST(PlanBounds, GradientsAreReducedAfterTheLastBackward) {
   const BoundFacts facts{.host_per_step = 0.25, .sender_waits = false, .plain_sender_waits = false};
   const PipelineShape pipeline = two_stages();
-  const WorkCosts costs = {{.forward = 1, .backward = 2, .weights = 1}};
+  const WorkCosts costs = {
+      {.forward = 1, .backward = 2, .weights = 1, .longest_backward = 2, .longest_weights = 1}};
   const WorkPair work{.plain = &costs, .again = &costs};
   const StepCosts messages{.devices = {{.reduce = 2}, {.reduce = 6}}, .update = 1, .after = 0.5};
   const Recompute none{.kind = Recompute::Kind::none};
@@ -63,6 +88,46 @@ TEST(PlanBounds, GradientsAreReducedAfterTheLastBackward) {
   EXPECT_DOUBLE_EQ(StepBound(facts, pipeline, 4).least_by_order(work, none, messages, flow), 20.75);
   // By the longest way through the devices: 1 s, all work of the second device, 6 s.
   EXPECT_DOUBLE_EQ(StepBound(facts, pipeline, 4).least(work, none, messages), 20.75);
+}
+
+/// Sums of gradients in the wider of two formats take 2 s more of each backward. The host launches
+/// a backward in 5 s whatever the format.
+WorkCosts slowly_launched() {
+  return {{.forward = 1,
+           .backward = 2,
+           .backward_host = 5,
+           .weights = 1,
+           .longest_backward = 4,
+           .longest_weights = 3}};
+}
+
+// Of 6 s in three messages the last backward hides as much as it may compute, 4 s and not 2 s; what
+// is left would be 4 s beside the shortest one. Two devices, four micro-batches: 1 s, 4 x 6 s, 5 s.
+TEST(PlanBounds, GradientsAreReducedBesideTheLongestBackward) {
+  const BoundFacts facts{
+      .reductions_beside = true, .sender_waits = false, .plain_sender_waits = false};
+  const PipelineShape pipeline = two_stages();
+  const WorkCosts costs = slowly_launched();
+  const WorkPair work{.plain = &costs, .again = &costs};
+  const StepCosts messages{.devices = {{.reduce = 6, .units = 3}, {.reduce = 6, .units = 3}}};
+  const Recompute none{.kind = Recompute::Kind::none};
+  WorkFlow flow(form_of(pipeline, 4));
+  EXPECT_DOUBLE_EQ(StepBound(facts, pipeline, 4).least(work, none, messages), 32);
+  EXPECT_DOUBLE_EQ(StepBound(facts, pipeline, 4).least_by_order(work, none, messages, flow), 32);
+}
+
+// One micro-batch: forward ends after 1 s and 2 s, the values' part of backward takes what the
+// longest weights' part leaves of 5 s, and ends after 4 s and 6 s; the shortest weights' part takes
+// 1 s. Of the same format both take 5 s: what the other format gives is 9 s.
+TEST(PlanBounds, ASplitBackwardLeavesTheLeastOfBothParts) {
+  const BoundFacts facts{.sender_waits = false, .plain_sender_waits = false};
+  PipelineShape pipeline = two_stages();
+  pipeline.schedule.order = Order::split_single;
+  const WorkCosts costs = slowly_launched();
+  const WorkPair work{.plain = &costs, .again = &costs};
+  const Recompute none{.kind = Recompute::Kind::none};
+  WorkFlow flow(form_of(pipeline, 1));
+  EXPECT_DOUBLE_EQ(StepBound(facts, pipeline, 1).least_by_order(work, none, {}, flow), 7);
 }
 
 // Launching a backward takes the host 5 s, more than the 2 s that the device works on it: 4 times
