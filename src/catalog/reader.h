@@ -37,8 +37,8 @@ struct Document {
 /// The document at `path`, named by the path as given.
 Document open_document(const std::filesystem::path& path);
 
-/// What stands in front of the key `end` of the document at `path`; all of it where that is long, or
-/// there is no such key. A file of which little is asked is not read to its end.
+/// What stands in front of the key `end` of the document at `path`; all of it where that is long,
+/// or there is no such key. A file of which little is asked is not read to its end.
 Document open_front(const std::filesystem::path& path, std::string_view end);
 
 /// The least and the greatest number that is taken.

@@ -1,5 +1,5 @@
-// What few calls need and what takes longer to load than most calls take, libraries of HTTP with TLS
-// and of MPI, is linked by a second program beside this one.
+// What few calls need and what takes longer to load than most calls take, libraries of HTTP with
+// TLS and of MPI, is linked by a second program beside this one.
 #pragma once
 
 namespace placet {
