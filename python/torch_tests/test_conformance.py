@@ -18,6 +18,7 @@ NEEDS = {
     "accelerate": "accelerate",
     "deepspeed": "deepspeed",
     "megatron": "megatron.core",
+    "titan": "torchtitan.trainer",
 }
 
 
@@ -54,7 +55,8 @@ def test_agrees_with_what_is_derived(name, engines, tmp_path):
     case = CASES[name]
     for key, package in NEEDS.items():
         if case.get(key) is not None:
-            pytest.importorskip(package, reason=f"{package} is not installed")
+            why = f"{package} is not installed, or not for this PyTorch"
+            pytest.importorskip(package, reason=why, exc_type=ImportError)
     if "bf16" in case.get("with", {}).get("hook", "") and torch.version.cuda is None:
         pytest.skip("DDP has the bf16 hook only where PyTorch has CUDA and NCCL")
     assert engines(name, tmp_path) == 0
