@@ -303,7 +303,8 @@ TEST(Torchtitan, RowsArePaddedToTheGroup) {
   EXPECT_EQ(states(job)[0], "forward all_gather bf16 dp 192x1 gathered parameters");
 }
 
-// Forward AG, RS, AG, RS; backward 2 RS + 2 AG: the gathered input is kept. One AR per norm.
+// Forward AG, RS, AG, RS; backward 2 RS + 2 AG: the gathered input is kept. One AR per norm of 16,
+// as backward made its gradient.
 TEST(Torchtitan, TensorParallelismKeepsGatheredInputs) {
   const Job job = engine_job("torchtitan@2026.02", wide(1), "tp=2:tp+sp", 8, 1);
   EXPECT_EQ(block(job), (Lines{"forward all_gather bf16 tp 256x1 attention.norm.output",
@@ -314,8 +315,8 @@ TEST(Torchtitan, TensorParallelismKeepsGatheredInputs) {
                                "backward reduce_scatter bf16 tp 256x1 mlp.norm.output",
                                "forward reduce_scatter bf16 tp 256x1 mlp.down",
                                "backward all_gather bf16 tp 256x1 mlp.down"}));
-  EXPECT_EQ(states(job), (Lines{"reduce all_reduce fp32 tp 64x2 gradients of uncut tensors",
-                                "reduce all_reduce fp32 tp 64x1 gradients of uncut tensors"}));
+  EXPECT_EQ(states(job), (Lines{"reduce all_reduce bf16 tp 32x2 gradients of uncut tensors",
+                                "reduce all_reduce bf16 tp 32x1 gradients of uncut tensors"}));
 }
 
 // AG of the input over tp, A2A of 8 tokens x 2 choices = 512 bytes and back, RS; mirrored.
@@ -350,13 +351,14 @@ TEST(Torchtitan, ReplicasFillBuckets) {
                                 "reduce all_reduce fp32 dp 160000000x1 gradients"}));
 }
 
-// Replicas alone: fp32 gradients, 13472 / 2 = 6736 elements, in one bucket of 100 MiB.
+// Replicas alone: fp32 gradients, 13472 / 2 = 6736 elements, in one bucket of 100 MiB. A norm of
+// each of 2 x 9 + 3 tensors.
 TEST(Torchtitan, ReplicasReduceInBuckets) {
   const Job job = engine_job("torchtitan@2026.02", wide(2), "dp=2:ddp", 8, 2);
   EXPECT_EQ(states(job), Lines{"reduce all_reduce fp32 dp 26944x1 gradients"});
   EXPECT_EQ(clipped(job), Lines{"forward all_reduce int64 dp 8x1 count of valid tokens"});
   const Job hybrid = engine_job("torchtitan@2026.02", wide(2), "rep=2:ddp dp=2:fsdp", 8, 4);
-  EXPECT_EQ(clipped(hybrid).back(), "update all_reduce fp32 dp 4x1 gradient norm");
+  EXPECT_EQ(clipped(hybrid).back(), "update all_reduce fp32 dp 84x1 gradient norms");
 }
 
 // 4 experts on 8 shards: rows of 8 inside each expert are divided instead, 3 x 4 x 16 x 8 elements
@@ -373,10 +375,12 @@ TEST(Torchtitan, FewExpertsAreCutInside) {
   }));
 }
 
+// The first stage holds the embedding and a block: 1 + 9 norms.
 TEST(Torchtitan, Scalars) {
   const Job job = engine_job("torchtitan@2026.02", wide(2), "pp=2:1f1b dp=2:fsdp tp=2:tp+sp", 8, 2);
   EXPECT_EQ(clipped(job), (Lines{"forward all_reduce int64 dp 8x1 count of valid tokens",
-                                 "update all_reduce fp32 dp*tp 4x1 gradient norm",
+                                 "update all_reduce fp32 tp 40x1 gradient norms over tensor axes",
+                                 "update all_reduce fp32 dp 40x1 gradient norms beside tensor axes",
                                  "update all_reduce fp32 pp 4x1 gradient norm over stages"}));
 }
 

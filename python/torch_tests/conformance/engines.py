@@ -236,6 +236,10 @@ def train(case, folder):
         import core
 
         return core.train(case, folder, STEPS)
+    if case.get("titan") is not None:
+        import titan
+
+        return titan.train(case, folder, STEPS)
     mesh = mesh_of(case)
     torch.manual_seed(0)
     waiting = [0]
@@ -299,8 +303,13 @@ def train_deepspeed(model, optimizer, case, mesh, folder):
 def gradient_bytes():
     """Of all parameters that there are, also those that only the engine holds: gradients that
     wait for the last micro-batch to be reduced."""
-    tensors = [one for one in gc.get_objects() if torch.Tensor in type(one).__mro__]
+    things = gc.get_objects()
+    tensors = [one for one in things if torch.Tensor in type(one).__mro__]
     gradients = [one.grad for one in tensors if one.is_leaf and one.grad is not None]
+    # fully_shard keeps them apart where they wait in another format than backward makes them in.
+    shards = [one for one in things if type(one).__name__ == "FSDPParam"]
+    kept = [one.unsharded_accumulated_grad for one in shards]
+    gradients += [one for one in kept if one is not None]
     local = [getattr(one, "_local_tensor", one) for one in gradients]
     return sum({one.data_ptr(): one.nbytes for one in local}.values())
 

@@ -31,7 +31,7 @@ class _All(torch.nn.Module):
         self.parts = torch.nn.ModuleList(parts)
 
 
-def _note_waiting(stage, waiting):
+def note_waiting(stage, waiting):
     """What gradients take just before the stage reduces them."""
     from engines import gradient_bytes
 
@@ -70,7 +70,7 @@ def prepared(case, mesh, waiting):
     micro = case.get("micro_batches", 1)
     plan = kind(made if chunks > 1 else made[0], micro, loss_fn=loss_of)
     for one in made:
-        _note_waiting(one, waiting)
+        note_waiting(one, waiting)
     first = any(one.is_first for one in made)
     last = any(one.is_last for one in made)
 
