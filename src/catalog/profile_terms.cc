@@ -263,7 +263,8 @@ EngineMemory read_term(const Reader& reader) {
 
 // One part of a message's group: a word, or a cut.
 void add_to_group(const Reader& over, EngineMessage& message) {
-  std::vector<std::string> words = {"all", "owners", "experts", "cut_experts", "instance"};
+  std::vector<std::string> words = {"all",         "owners",   "experts",
+                                    "cut_experts", "instance", "data_owners"};
   const std::size_t cuts = words.size();
   for (int c = 0; c < kCutCount; ++c) words.emplace_back(name_of(static_cast<Cut>(c)));
   const std::size_t word = over.one_of(words);
@@ -272,6 +273,7 @@ void add_to_group(const Reader& over, EngineMessage& message) {
   message.over_experts = message.over_experts || word == 2;
   message.over_cut_experts = message.over_cut_experts || word == 3;
   message.over_instance = message.over_instance || word == 4;
+  message.over_data_owners = message.over_data_owners || word == 5;
   if (word >= cuts) message.over.push_back(static_cast<Cut>(word - cuts));
 }
 

@@ -36,9 +36,14 @@ bool is_listed(const AxisPlacement& axis, const EngineMessage& message) {
 
 AxisMask axes_with(const Layout& layout, const EngineMessage& message) {
   const Placement& placement = layout.job->placement;
-  AxisMask mask = message.over_owners ? owner_axes(layout) : 0;
+  const AxisMask owners =
+      message.over_owners || message.over_data_owners ? owner_axes(layout) : AxisMask{0};
+  AxisMask mask = message.over_owners ? owners : AxisMask{0};
   for (std::size_t a = 0; a < placement.axes.size(); ++a) {
-    if (is_listed(placement.axes[a], message)) mask |= axis_bit(static_cast<int>(a));
+    const AxisPlacement& axis = placement.axes[a];
+    const AxisMask bit = axis_bit(static_cast<int>(a));
+    const bool of_data = message.over_data_owners && axis.how.cut != Cut::tensor;
+    if (is_listed(axis, message) || (of_data && (owners & bit) != 0)) mask |= bit;
   }
   return mask;
 }

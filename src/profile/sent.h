@@ -42,6 +42,7 @@ struct EngineMessage {
   bool over_experts = false;  // experts are divided or cut
   bool over_cut_experts = false;  // the experts themselves are cut
   bool over_owners = false;       // devices of a stage update different elements
+  bool over_data_owners = false;  // the same, but for axes that cut the matrices of a layer
   bool over_instance = false;     // all but those along which samples are cut and every device
                                   // updates everything: one instance of a divided optimizer
   Amount payload_elements;

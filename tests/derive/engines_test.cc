@@ -382,6 +382,10 @@ TEST(Torchtitan, Scalars) {
                                  "update all_reduce fp32 tp 40x1 gradient norms over tensor axes",
                                  "update all_reduce fp32 dp 40x1 gradient norms beside tensor axes",
                                  "update all_reduce fp32 pp 4x1 gradient norm over stages"}));
+  const Job replicas =
+      engine_job("torchtitan@2026.02", wide(2), "rep=2:ddp dp=2:fsdp tp=2:tp+sp", 8, 4);
+  EXPECT_EQ(clipped(replicas).back(),
+            "update all_reduce fp32 dp 84x1 gradient norms beside tensor axes");
 }
 
 // Before mid 2025 embedding, last norm and output were one unit, 2048 + 2080 bytes, gathered once;
