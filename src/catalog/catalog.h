@@ -48,6 +48,7 @@ struct CatalogFile {
 std::vector<CatalogFile> files_in(const Catalog& catalog, std::string_view folder);
 
 /// Names (file names without .json) in a folder of the catalogue, sorted; empty if it has none.
+/// With a memory as they were when they were first asked for.
 ///   names_in(catalog, "optimizers") == {"adafactor", "adam", ...}
 std::vector<std::string> names_in(const Catalog& catalog, std::string_view folder);
 

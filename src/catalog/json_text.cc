@@ -3,6 +3,7 @@
 // say that one was given twice.
 #include <algorithm>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -74,7 +75,7 @@ class TreeOfText {
     return open();
   }
   bool key(std::string& key) {
-    if (key == end_ && open_.size() == 1) {
+    if (!end_.empty() && key == end_ && open_.size() == 1) {
       end_object();
       has_met_end_ = true;
       return false;
@@ -174,7 +175,7 @@ class TreeOfText {
 
 Json parse_json(std::string_view text, const std::string& where) {
   TreeOfText tree(text, where);
-  Json::sax_parse(text, &tree);
+  if (!Json::sax_parse(text, &tree)) throw std::logic_error("a text was left before its end");
   return tree.take();
 }
 

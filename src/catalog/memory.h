@@ -1,4 +1,4 @@
-// What was read of a catalogue, kept for the next call of the same process.
+// What was read of a catalogue, kept for the rest of the process.
 #pragma once
 
 #include <cstddef>

@@ -47,6 +47,8 @@ void bound_memory(std::int64_t bytes) {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0) return;
   const auto wanted = static_cast<rlim_t>(bytes);
+  // Set already before this program went on (net_program.h).
+  if (limit.rlim_cur == wanted) flag().bytes = bytes;
   if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur <= wanted) return;
   limit.rlim_cur = limit.rlim_max == RLIM_INFINITY ? wanted : std::min(wanted, limit.rlim_max);
   if (setrlimit(RLIMIT_AS, &limit) == 0) flag().bytes = bytes;

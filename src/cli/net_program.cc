@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -9,10 +12,13 @@
 #include <system_error>
 #include <vector>
 
+#include "units/error.h"
+
 namespace placet {
 namespace {
 
 constexpr const char* kNetProgram = "placet-net";
+constexpr const char* kMark = "PLACET_IN_NET_PROGRAM";  // set for the process that goes on
 
 /// The words of this call, as the system keeps them: each with a zero behind it.
 std::string words_of_call() {
@@ -32,12 +38,23 @@ std::vector<char*> pointers_to(std::string& words) {
 }  // namespace
 
 void go_on_in_net_program() {
+  if (std::getenv(kMark) != nullptr) {
+    unsetenv(kMark);  // of this process alone
+    return;
+  }
   std::error_code error;
   const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error || own.filename() == kNetProgram) return;
   std::string words = words_of_call();
-  execv((own.parent_path() / kNetProgram).c_str(), pointers_to(words).data());
-  // No such program, mostly: this build has none.
+  if (error || words.empty()) return;
+  const auto program = own.parent_path() / kNetProgram;
+  setenv(kMark, "1", 1);
+  execv(program.c_str(), pointers_to(words).data());
+  const int reason = errno;
+  unsetenv(kMark);
+  if (reason == ENOENT) return;
+  throw InputError({.where = program.string(),
+                    .problem = std::string("cannot be run: ") + std::strerror(reason),
+                    .allowed = "the program that is installed together with placet"});
 }
 
 }  // namespace placet

@@ -1,4 +1,4 @@
-// MPI, where this program was built with it (package libopenmpi-dev; else no_mpi.cc).
+// MPI, in a program that is linked with it (placet-net, package libopenmpi-dev; else no_mpi.cc).
 #pragma once
 
 namespace placet::execute {

@@ -1,4 +1,4 @@
-// In place of mpi_ranks.cc where there is no MPI.
+// In place of mpi_ranks.cc in a program that is linked without MPI.
 #include "execute/mpi_ranks.h"
 #include "execute/team.h"
 #include "units/error.h"
@@ -9,9 +9,9 @@ namespace {
 [[noreturn]] void refuse_mpi() {
   throw InputError({.where = "--ranks",
                     .value = "mpi",
-                    .problem = "is not in this build: MPI was not found when it was built (Debian: "
-                               "libopenmpi-dev)",
-                    .allowed = "virtual or process, or a build with MPI"});
+                    .problem = "is not in this program: placet-net is not beside it, or was built "
+                               "without MPI (Debian: libopenmpi-dev)",
+                    .allowed = "virtual or process, or both programs in one folder"});
 }
 
 }  // namespace

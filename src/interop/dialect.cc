@@ -390,9 +390,13 @@ std::size_t keys_in(const Dialect& dialect, const Source& source) {
 
 // The head of a file: its lists of keys, which are long, are not read.
 DialectHead read_head(const Catalog& catalog, const std::string& name) {
-  const Document document =
-      open_front(file_of(catalog, "dialects", "dialect", name, "dialect"), "keys");
+  const auto path = file_of(catalog, "dialects", "dialect", name, "dialect");
+  const Document document = open_front(path, "keys");
   const Reader reader(document);
+  if (!reader.has("form") || !reader.has("marks")) {
+    const Document whole = open_document(path);
+    refuse_head_behind_keys(Reader(whole));
+  }
   return {.name = name,
           .form = static_cast<SourceForm>(reader.at("form").one_of(kForms)),
           .marks = texts_at(reader, "marks"),

@@ -28,6 +28,11 @@ TEST(ParseJsonTest, AKeyMayStandOnlyOnce) {
   EXPECT_EQ(message_of([] { parse_json(R"({"a": 1, "b": {"a": 2, "a": 3}})", "f.json"); }),
             "f.json: 'a' is a key given twice");
   EXPECT_NO_THROW(parse_json(R"({"a": {"x": 1}, "b": {"x": 2}})", "f.json"));
+  EXPECT_EQ(parse_json(R"({"": 1, "x": 2})", "f.json").dump(), R"({"":1,"x":2})");
+  EXPECT_NE(message_of([] {
+              parse_json(R"({"a": 1, "": 2, "b": [[})", "f.json");
+            }).find("this is not JSON"),
+            std::string::npos);
 }
 
 TEST(OpenFrontTest, WhatStandsBehindIsNotRead) {

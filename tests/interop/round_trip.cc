@@ -295,22 +295,24 @@ void expect_same_after_reading(const Catalog& catalog, const JobRequest& job,
 
 std::vector<std::string> sayable_dialects() {
   std::vector<std::string> names;
-  for (const Sayable& one : sayable()) names.push_back(one.dialect);
+  for (const Sayable& one : sayable()) {
+    if (std::ranges::find(names, one.dialect) == names.end()) names.emplace_back(one.dialect);
+  }
   return names;
 }
 
 void round_trips(const std::string& name, unsigned jobs) {
   Catalog catalog = find_catalog();
   catalog.memory = std::make_shared<CatalogMemory>();
-  const std::vector<Sayable>& all = sayable();
-  const Sayable& dialect = *std::ranges::find(all, name, &Sayable::dialect);
   Dice dice(7);
-  for (unsigned i = 0; i < jobs; ++i) {
-    const JobRequest job = random_job(dialect, dice);
-    SCOPED_TRACE(job.model.value_or("") + " " + job.placement.value_or("") + " " +
-                 job.recompute.value_or("") + " " + job.engine.value_or("") + " " +
-                 job.precision.value_or(""));
-    expect_same_after_reading(catalog, job, export_job(catalog, job, dialect.dialect));
+  for (const Sayable& dialect : sayable()) {
+    for (unsigned i = 0; dialect.dialect == name && i < jobs; ++i) {
+      const JobRequest job = random_job(dialect, dice);
+      SCOPED_TRACE(job.model.value_or("") + " " + job.placement.value_or("") + " " +
+                   job.recompute.value_or("") + " " + job.engine.value_or("") + " " +
+                   job.precision.value_or(""));
+      expect_same_after_reading(catalog, job, export_job(catalog, job, dialect.dialect));
+    }
   }
 }
 

@@ -118,7 +118,7 @@ TEST(PlanBounds, GradientsAreReducedBesideTheLongestBackward) {
 
 // One micro-batch: forward ends after 1 s and 2 s, the values' part of backward takes what the
 // longest weights' part leaves of 5 s, and ends after 4 s and 6 s; the shortest weights' part takes
-// 1 s. Of the same format both take 5 s: what the other format gives is 9 s.
+// 1 s: 6 s and that make 7.
 TEST(PlanBounds, ASplitBackwardLeavesTheLeastOfBothParts) {
   const BoundFacts facts{.sender_waits = false, .plain_sender_waits = false};
   PipelineShape pipeline = two_stages();
