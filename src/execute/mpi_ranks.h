@@ -10,6 +10,7 @@ class MpiSession {
   MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
+  // NOLINTNEXTLINE(performance-trivially-destructible): it is not, where there is MPI
   ~MpiSession();
   /// Whether this is the process that prints.
   bool is_first() const;
