@@ -14,7 +14,7 @@ JobRequest base_request(const std::string& placement);
 /// The dialects of which this draws jobs.
 std::vector<std::string> sayable_dialects();
 
-/// import(export(job)) = job for so many random jobs of each kind that a dialect says.
+/// import(export(job)) = job for so many random jobs of a dialect, of all its kinds in turn.
 void round_trips(const std::string& dialect, unsigned jobs);
 
 }  // namespace placet
