@@ -1,6 +1,6 @@
 // Text of JSON into values. The library's lexer gives the words one by one, and the tree is put
-// together here: its own parser looks each key of an object up among those before it, and cannot
-// say that one was given twice.
+// together here: its own parser looks each key of an object up among those before it, and passes
+// over one that was given before.
 #include <algorithm>
 #include <iterator>
 #include <stdexcept>
@@ -180,7 +180,7 @@ Json parse_json(std::string_view text, const std::string& where) {
 }
 
 Document open_front(const std::filesystem::path& path, std::string_view end) {
-  constexpr std::size_t kFront = std::size_t{1} << 13;
+  constexpr std::size_t kFront = std::size_t{1} << 13;  // heads of dialects have up to 5 KB
   const std::string text = read_file_front(path, kFront);
   TreeOfText tree(text, path.string(), end);
   try {

@@ -38,7 +38,8 @@ struct Document {
 Document open_document(const std::filesystem::path& path);
 
 /// What stands in front of the key `end` of the document at `path`; all of it where that is long,
-/// or there is no such key. A file of which little is asked is not read to its end.
+/// or there is no such key. A file of which little is asked is not read to its end. Throws
+/// InputError as `read_document` does, of what it has read.
 Document open_front(const std::filesystem::path& path, std::string_view end);
 
 /// The least and the greatest number that is taken.

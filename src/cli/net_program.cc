@@ -20,10 +20,11 @@ namespace {
 constexpr const char* kNetProgram = "placet-net";
 constexpr const char* kMark = "PLACET_IN_NET_PROGRAM";  // set for the process that goes on
 
-/// The words of this call, as the system keeps them: each with a zero behind it.
+/// The words of this call, as the system keeps them: each with a zero behind it. Empty: unknown.
 std::string words_of_call() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string words(std::istreambuf_iterator<char>(file), {});
+  return words.ends_with('\0') ? words : std::string();
 }
 
 std::vector<char*> pointers_to(std::string& words) {

@@ -393,7 +393,7 @@ DialectHead read_head(const Catalog& catalog, const std::string& name) {
   const auto path = file_of(catalog, "dialects", "dialect", name, "dialect");
   const Document document = open_front(path, "keys");
   const Reader reader(document);
-  if (!reader.has("form") || !reader.has("marks")) {
+  if (!reader.has("form") || !reader.has("marks")) {  // they may stand further down
     const Document whole = open_document(path);
     refuse_head_behind_keys(Reader(whole));
   }

@@ -8,9 +8,10 @@ void serve(const Catalog&, const ServeChoice&,
            const std::function<void(const std::string& address)>&) {
   throw InputError({.where = "placet serve",
                     .value = "",
-                    .problem = "this program alone cannot serve: placet-net is not beside it",
-                    .allowed = "both in one folder, as a build makes them where Debian's "
-                               "libcpp-httplib-dev is there"});
+                    .problem =
+                        "this program alone cannot serve: placet-net is not beside it, or was "
+                        "built without HTTP (Debian: libcpp-httplib-dev)",
+                    .allowed = "both programs in one folder"});
 }
 
 }  // namespace placet
