@@ -93,7 +93,7 @@ void Reader::allow(std::span<const std::string> keys) const {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
     throw InputError({.where = where_,
                       .value = key,
-                      .problem = "is not a key here",
+                      .problem = key.empty() ? "an empty key says nothing" : "is not a key here",
                       .allowed = keys_text(keys),
                       .nearest = nearest(key, keys)});
   }

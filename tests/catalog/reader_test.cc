@@ -51,6 +51,11 @@ TEST(OpenFrontTest, WhatStandsBehindIsNotRead) {
             std::string::npos);
 }
 
+TEST(ReaderTest, AnEmptyKeyIsSpokenOf) {
+  EXPECT_EQ(complaint(R"({"": 1})", [](const Reader& r) { r.allow({"bandwidth"}); }),
+            "f.json: an empty key says nothing; expected bandwidth");
+}
+
 TEST(ReaderTest, AnUnknownKeyIsNamedWithTheNearest) {
   EXPECT_EQ(complaint(R"({"bandwith": 1})",
                       [](const Reader& r) {
