@@ -16,22 +16,30 @@ namespace {
 /// More plans than the space below has: nothing is put aside for its value.
 constexpr std::size_t kAll = 1'000'000;
 
+// Gradients rest in fp32 and are reduced in bf16, in which the engine lets them wait.
+Job reduced_in_half(const std::string& model, const std::string& cluster, int batch) {
+  return load_unplaced_job(find_catalog(),
+                           {.model = model,
+                            .cluster = cluster,
+                            .sequence = 512,
+                            .global_batch = batch,
+                            .precision = "parameters=fp32,compute=bf16,gather=bf16,gradients=fp32,"
+                                         "reduce=bf16,master=none",
+                            .engine = "accelerate@1"});
+}
+
+// A plan below its bound, of whichever level, is an InternalError.
+PlanCounts counts_of_all_plans(const Job& base) {
+  const Catalog catalog = find_catalog();
+  const Choices choices = load_choices(catalog, load_strategies(catalog), "all");
+  return find_plans(PlanSpace(base, choices, {}), {.top = kAll}).counts;
+}
+
 // Reduced in bf16, and added up in it by whoever scatters gradients after the last of several
 // micro-batches: a weight's sum is 2 + 2 bytes an element read and written, where plans that do not
 // scatter have 4 + 4 in fp32. Costs of work are shared by both.
 TEST(PlanBounds, HoldWhereDeferredGradientsAreAddedUpAsTheyAreReduced) {
-  const Catalog catalog = find_catalog();
-  const Job base = load_unplaced_job(
-      catalog, {.model = "llama-3.2-1b",
-                .cluster = "8xh100-sxm",
-                .sequence = 512,
-                .global_batch = 64,
-                .precision = "parameters=fp32,compute=bf16,gather=bf16,gradients=fp32,"
-                             "reduce=bf16,master=none",
-                .engine = "accelerate@1"});
-  const Choices choices = load_choices(catalog, load_strategies(catalog), "all");
-  // A plan below its bound, of whichever level, is an InternalError.
-  const PlanCounts counts = find_plans(PlanSpace(base, choices, {}), {.top = kAll}).counts;
+  const PlanCounts counts = counts_of_all_plans(reduced_in_half("llama-3.2-1b", "8xh100-sxm", 64));
   EXPECT_TRUE(counts.exact);
   EXPECT_GT(counts.visited, 200);
 }
@@ -40,22 +48,13 @@ TEST(PlanBounds, HoldWhereDeferredGradientsAreAddedUpAsTheyAreReduced) {
 // and which are linked by a tenth of the rate: what is left of the reductions is less by as much as
 // the last backward computes more.
 TEST(PlanBounds, HoldWhereSumsTakeTheDeviceAloneLonger) {
-  const Catalog catalog = find_catalog();
-  Job base = load_unplaced_job(
-      catalog, {.model = "gpt2",
-                .cluster = "2xh100-sxm",
-                .sequence = 512,
-                .global_batch = 8,
-                .precision = "parameters=fp32,compute=bf16,gather=bf16,gradients=fp32,"
-                             "reduce=bf16,master=none",
-                .engine = "accelerate@1"});
+  Job base = reduced_in_half("gpt2", "2xh100-sxm", 8);
   base.profile.timing.host_per_launch = microseconds(200);
   for (Level& level : base.cluster->groups.front().levels) {
     level.bandwidth = level.bandwidth * 0.1;
     level.all_reduce.clear();
   }
-  const Choices choices = load_choices(catalog, load_strategies(catalog), "all");
-  const PlanCounts counts = find_plans(PlanSpace(base, choices, {}), {.top = kAll}).counts;
+  const PlanCounts counts = counts_of_all_plans(base);
   EXPECT_TRUE(counts.exact);
   EXPECT_GT(counts.visited, 20);
 }
