@@ -48,8 +48,8 @@ std::string reason_of(const nlohmann::json::parse_error& error) {
 class TreeOfText {
  public:
   /// With `end`: up to this key of the root.
-  TreeOfText(std::string_view text, const std::string& where, std::string_view end = {})
-      : text_(text), where_(where), end_(end) {}
+  TreeOfText(std::string_view text, std::string where, std::string_view end = {})
+      : text_(text), where_(std::move(where)), end_(end) {}
 
   /// The tree, once the whole text has been seen.
   Json take() { return std::move(waiting_.front()); }
@@ -162,7 +162,7 @@ class TreeOfText {
   }
 
   std::string_view text_;
-  const std::string& where_;
+  std::string where_;
   std::string_view end_;
   bool has_met_end_ = false;
   std::vector<std::string> keys_;
