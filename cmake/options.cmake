@@ -55,7 +55,10 @@ set(PLACET_WARNINGS
 # folder prints the same bytes.
 function(placet_settings target)
   target_compile_features(${target} PUBLIC cxx_std_20)
-  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  # Code that may be part of a module (-fPIC) calls what others could put theirs in place of through
+  # a table, and inlines none of it; nobody does that to hidden names.
+  set_target_properties(${target} PROPERTIES
+      CXX_EXTENSIONS OFF CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_compile_options(${target} PRIVATE
       ${PLACET_WARNINGS}
       $<$<BOOL:${PLACET_WERROR}>:-Werror>

@@ -1,18 +1,18 @@
-// Text of JSON into values. The library's lexer gives the words one by one, and the tree is put
-// together here: its own parser looks each key of an object up among those before it, and passes
-// over one that was given before.
+// Text of JSON into values. RapidJSON tells the words one by one; the tree is put together here.
+#include <rapidjson/reader.h>
+
 #include <algorithm>
+#include <array>
 #include <iterator>
-#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "catalog/file_text.h"
 #include "catalog/reader.h"
 #include "units/error.h"
+#include "units/utf8.h"
 
 namespace placet {
 namespace {
@@ -25,9 +25,9 @@ constexpr int kDeepest = 64;
 constexpr std::size_t kMostKeysOfObject = 25'000;
 constexpr std::size_t kMostObjects = 25'000;
 
-// "line 3, column 14" of a byte that is counted from 1.
+// "line 3, column 14" of a byte that is counted from 0.
 std::string position_of(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, std::min(text.size(), byte > 0 ? byte - 1 : 0));
+  const std::string_view before = text.substr(0, byte);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const std::size_t start = before.rfind('\n');
   const std::size_t column =
@@ -35,12 +35,27 @@ std::string position_of(std::string_view text, std::size_t byte) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
-// The part of the parser's message that says what it expected.
-std::string reason_of(const nlohmann::json::parse_error& error) {
-  const std::string what = error.what();
-  const std::size_t at = what.rfind("; expected ");
-  return at == std::string::npos ? std::string()
-                                 : what.substr(at + std::string("; expected ").size());
+// What the parser expected where it stopped.
+std::string expected_of(rapidjson::ParseErrorCode code) {
+  constexpr std::string_view kEscapes = R"(one of the escapes \" \\ \/ \b \f \n \r \t \uXXXX)";
+  static constexpr std::array<std::pair<rapidjson::ParseErrorCode, std::string_view>, 12>
+      kExpected = {
+          {{rapidjson::kParseErrorDocumentEmpty, "a value"},
+           {rapidjson::kParseErrorValueInvalid, "a value"},
+           {rapidjson::kParseErrorDocumentRootNotSingular, "nothing behind the value"},
+           {rapidjson::kParseErrorObjectMissName, "a key in quotation marks"},
+           {rapidjson::kParseErrorObjectMissColon, "':' behind a key"},
+           {rapidjson::kParseErrorObjectMissCommaOrCurlyBracket, "',' or '}'"},
+           {rapidjson::kParseErrorArrayMissCommaOrSquareBracket, "',' or ']'"},
+           {rapidjson::kParseErrorStringMissQuotationMark, "a quotation mark that ends the string"},
+           {rapidjson::kParseErrorStringEscapeInvalid, kEscapes},
+           {rapidjson::kParseErrorStringUnicodeEscapeInvalidHex, kEscapes},
+           {rapidjson::kParseErrorStringUnicodeSurrogateInvalid, kEscapes},
+           {rapidjson::kParseErrorStringInvalidEncoding,
+            "a string in UTF-8 without control characters"}}};
+  const auto known =
+      std::ranges::find(kExpected, code, [](const auto& each) { return each.first; });
+  return std::string(known == kExpected.end() ? "digits of a number" : known->second);
 }
 
 /// Puts the tree together, from the leaves to the root: what belongs to an object or a list that is
@@ -48,8 +63,8 @@ std::string reason_of(const nlohmann::json::parse_error& error) {
 class TreeOfText {
  public:
   /// With `end`: up to this key of the root.
-  TreeOfText(std::string_view text, std::string where, std::string_view end = {})
-      : text_(text), where_(std::move(where)), end_(end) {}
+  explicit TreeOfText(std::string where, std::string_view end = {})
+      : where_(std::move(where)), end_(end) {}
 
   /// The tree, once the whole text has been seen.
   Json take() { return std::move(waiting_.front()); }
@@ -57,16 +72,20 @@ class TreeOfText {
   /// Whether the key was met at which it was to end; the root is there as if it ended here.
   bool has_met_end() const { return has_met_end_; }
 
-  // What the library calls for each word.
-  bool null() { return put(nullptr); }
-  bool boolean(bool value) { return put(value); }
-  bool number_integer(std::int64_t value) { return put(value); }
-  bool number_unsigned(std::uint64_t value) { return put(value); }
-  bool number_float(double value, const std::string& /*text*/) { return put(value); }
-  bool string(std::string& value) { return put(std::move(value)); }
-  bool binary(Json::binary_t& value) { return put(std::move(value)); }  // no text has any
+  // What the library calls for each word, in its spelling.
+  using Ch = char;
+  using Size = rapidjson::SizeType;
+  bool Null() { return put(nullptr); }
+  bool Bool(bool value) { return put(value); }
+  bool Int(int value) { return put(std::int64_t{value}); }
+  bool Uint(unsigned value) { return put(std::uint64_t{value}); }
+  bool Int64(std::int64_t value) { return put(value); }
+  bool Uint64(std::uint64_t value) { return put(value); }
+  bool Double(double value) { return put(value); }
+  bool RawNumber(const Ch* text, Size size, bool copy) { return String(text, size, copy); }
+  bool String(const Ch* text, Size size, bool /*copy*/) { return put(std::string(text, size)); }
 
-  bool start_object(std::size_t /*count*/) {
+  bool StartObject() {
     if (++objects_ > kMostObjects) {
       throw InputError({.where = where_,
                         .problem = "the text has too many objects",
@@ -74,19 +93,20 @@ class TreeOfText {
     }
     return open();
   }
-  bool key(std::string& key) {
+  bool Key(const Ch* text, Size size, bool /*copy*/) {
+    const std::string_view key(text, size);
     if (!end_.empty() && key == end_ && open_.size() == 1) {
-      end_object();
+      EndObject(0);
       has_met_end_ = true;
       return false;
     }
-    keys_.push_back(std::move(key));
+    keys_.emplace_back(key);
     if (keys_.size() - open_.back().keys <= kMostKeysOfObject) return true;
     throw InputError({.where = where_,
                       .problem = "an object has too many keys",
                       .allowed = "at most " + std::to_string(kMostKeysOfObject)});
   }
-  bool end_object() {
+  bool EndObject(Size /*count*/) {
     const Open last = close();
     refuse_twice(last);
     Json::object_t object;
@@ -99,23 +119,13 @@ class TreeOfText {
     return put(std::move(object));
   }
 
-  bool start_array(std::size_t /*count*/) { return open(); }
-  bool end_array() {
+  bool StartArray() { return open(); }
+  bool EndArray(Size /*count*/) {
     const Open last = close();
     const auto first = waiting_.begin() + static_cast<std::ptrdiff_t>(last.values);
     Json::array_t list(std::make_move_iterator(first), std::make_move_iterator(waiting_.end()));
     waiting_.resize(last.values);
     return put(std::move(list));
-  }
-
-  template <class Error>
-  bool parse_error(std::size_t /*byte*/, const std::string& /*word*/, const Error& error) {
-    if constexpr (std::is_same_v<Error, nlohmann::json::parse_error>) {
-      throw InputError({.where = where_ + ": " + position_of(text_, error.byte),
-                        .problem = "this is not JSON",
-                        .allowed = reason_of(error)});
-    }
-    throw InputError({.where = where_, .problem = "a number is beyond what JSON readers handle"});
   }
 
  private:
@@ -161,7 +171,6 @@ class TreeOfText {
         {.where = where_, .value = std::string(*twice), .problem = "is a key given twice"});
   }
 
-  std::string_view text_;
   std::string where_;
   std::string_view end_;
   bool has_met_end_ = false;
@@ -171,23 +180,47 @@ class TreeOfText {
   std::size_t objects_ = 0;
 };
 
+// Reads the text to its end, or to where the tree or the parser stops. The parser calls itself for
+// what nests; how deep that may be the tree says.
+rapidjson::ParseResult read_into(TreeOfText& tree, std::string_view text) {
+  constexpr unsigned kFlags = rapidjson::kParseInsituFlag | rapidjson::kParseFullPrecisionFlag;
+  std::string words(text);  // the parser takes the escapes out of strings where they stand
+  rapidjson::InsituStringStream stream(words.data());
+  const rapidjson::ParseResult result = rapidjson::Reader().Parse<kFlags>(stream, tree);
+  const std::size_t read = result.IsError() ? result.Offset() : stream.Tell();
+  if (const std::size_t valid = utf8_prefix(text.substr(0, read)); valid < read) {
+    return {rapidjson::kParseErrorStringInvalidEncoding, valid};
+  }
+  // The parser takes a byte 0 for the end.
+  if (result.IsError() || read == text.size()) return result;
+  return {rapidjson::kParseErrorDocumentRootNotSingular, read};
+}
+
+[[noreturn]] void fail(std::string_view text, rapidjson::ParseResult result, std::string where) {
+  where += ": " + position_of(text, result.Offset());
+  if (result.Code() == rapidjson::kParseErrorNumberTooBig) {
+    throw InputError({.where = where, .problem = "a number is beyond what JSON readers handle"});
+  }
+  throw InputError(
+      {.where = where, .problem = "this is not JSON", .allowed = expected_of(result.Code())});
+}
+
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& where) {
-  TreeOfText tree(text, where);
-  if (!Json::sax_parse(text, &tree)) throw std::logic_error("a text was left before its end");
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  TreeOfText tree(where);
+  const rapidjson::ParseResult result = read_into(tree, text);
+  if (result.IsError()) fail(text, result, where);
   return tree.take();
 }
 
 Document open_front(const std::filesystem::path& path, std::string_view end) {
   constexpr std::size_t kFront = std::size_t{1} << 13;  // heads of dialects have up to 5 KB
-  const std::string text = read_file_front(path, kFront);
-  TreeOfText tree(text, path.string(), end);
-  try {
-    Json::sax_parse(text, &tree);
-  } catch (const InputError&) {
-    return open_document(path);  // which knows better: this may be no more than a part of the text
-  }
+  TreeOfText tree(path.string(), end);
+  read_into(tree, read_file_front(path, kFront));
+  // An error may be no more than the text's being cut.
   if (!tree.has_met_end()) return open_document(path);
   return {.where = path.string(), .value = tree.take()};
 }

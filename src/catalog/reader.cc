@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <sstream>
 
 #include "catalog/file_text.h"
@@ -62,15 +63,29 @@ Document open_document(const std::filesystem::path& path) {
   return {.where = path.string(), .value = read_document(path)};
 }
 
-Reader::Reader(const Document& document)
-    : value_(&document.value), where_(document.where), file_length_(document.where.size()) {}
+Reader::Reader(const Document& document) : value_(&document.value), file_(&document.where) {}
 
-Reader::Reader(const Json* value, std::string where, std::size_t file_length)
-    : value_(value), where_(std::move(where)), file_length_(file_length) {}
+Reader Reader::inside(const Json& value, const std::string* key, std::size_t item) const {
+  return {&value, file_, std::make_shared<const Step>(Step{step_, key, item})};
+}
 
 std::string Reader::path() const {
-  return where_.size() > file_length_ + 2 ? where_.substr(file_length_ + 2) : std::string();
+  std::vector<const Step*> steps;
+  for (const Step* step = step_.get(); step != nullptr; step = step->before.get()) {
+    steps.push_back(step);
+  }
+  std::string path;
+  for (const Step* step : steps | std::views::reverse) {
+    if (step->key == nullptr) {
+      path += "[" + std::to_string(step->item) + "]";
+    } else {
+      path += (step->before == nullptr ? "" : ".") + *step->key;
+    }
+  }
+  return path;
 }
+
+std::string Reader::where() const { return step_ == nullptr ? *file_ : *file_ + ": " + path(); }
 
 namespace {
 
@@ -83,15 +98,19 @@ std::string keys_text(std::span<const std::string> keys) {
 
 }  // namespace
 
-void Reader::allow(std::initializer_list<std::string> keys) const {
-  allow(std::span(keys.begin(), keys.size()));
+void Reader::allow(std::initializer_list<std::string_view> keys) const {
+  const auto is_one = [&](const auto& entry) {
+    return std::ranges::find(keys, entry.first) != keys.end();
+  };
+  if (is_object() && std::ranges::all_of(object(), is_one)) return;
+  allow(std::vector<std::string>(keys.begin(), keys.end()));  // which says what is wrong
 }
 
 void Reader::allow(std::span<const std::string> keys) const {
   if (!is_object()) fail("is not an object", "an object with the keys " + keys_text(keys));
-  for (const auto& [key, value] : value_->items()) {
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
-    throw InputError({.where = where_,
+  for (const auto& [key, value] : object()) {
+    if (std::ranges::find(keys, key) != keys.end()) continue;
+    throw InputError({.where = where(),
                       .value = key,
                       .problem = key.empty() ? "an empty key says nothing" : "is not a key here",
                       .allowed = keys_text(keys),
@@ -101,15 +120,14 @@ void Reader::allow(std::span<const std::string> keys) const {
 
 std::optional<Reader> Reader::find(std::string_view key) const {
   if (!is_object()) fail("is not an object", "an object with the key '" + std::string(key) + "'");
-  const auto it = value_->find(std::string(key));
-  if (it == value_->end()) return std::nullopt;
-  const char* separator = where_.size() == file_length_ ? ": " : ".";
-  return Reader(&*it, where_ + separator + std::string(key), file_length_);
+  const auto it = std::ranges::find(object(), key, &Json::object_t::value_type::first);
+  if (it == object().end()) return std::nullopt;
+  return inside(it->second, &it->first);
 }
 
 Reader Reader::at(std::string_view key) const {
   if (auto value = find(key)) return *value;
-  throw InputError({.where = where_, .problem = "the key '" + std::string(key) + "' is missing"});
+  throw InputError({.where = where(), .problem = "the key '" + std::string(key) + "' is missing"});
 }
 
 std::string Reader::text() const {
@@ -125,15 +143,17 @@ bool Reader::flag() const {
 }
 
 std::int64_t Reader::whole(WholeRange range) const {
-  const std::string allowed = "a whole number from " + std::to_string(range.least) + " to " +
-                              std::to_string(range.greatest);
+  const auto allowed = [&] {
+    return "a whole number from " + std::to_string(range.least) + " to " +
+           std::to_string(range.greatest);
+  };
   if (value_->is_number_unsigned() &&
       value_->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) {
-    fail("is too large", allowed);
+    fail("is too large", allowed());
   }
-  if (!value_->is_number_integer()) fail("is not a whole number", allowed);
+  if (!value_->is_number_integer()) fail("is not a whole number", allowed());
   const auto n = value_->get<std::int64_t>();
-  if (n < range.least || n > range.greatest) fail("is out of range", allowed);
+  if (n < range.least || n > range.greatest) fail("is out of range", allowed());
   return n;
 }
 
@@ -147,20 +167,17 @@ double Reader::number(Range range) const {
 
 std::vector<Reader> Reader::items() const {
   if (!is_list()) fail("is not a list", "a list");
-  const bool root = where_.size() == file_length_;
   std::vector<Reader> items;
-  std::size_t i = 0;
-  for (const Json& value : *value_) {
-    items.push_back(
-        Reader(&value, where_ + (root ? ": [" : "[") + std::to_string(i++) + "]", file_length_));
-  }
+  items.reserve(value_->size());
+  for (const Json& value : *value_) items.push_back(inside(value, nullptr, items.size()));
   return items;
 }
 
 std::vector<std::pair<std::string, Reader>> Reader::members() const {
   if (!is_object()) fail("is not an object", "an object");
   std::vector<std::pair<std::string, Reader>> members;
-  for (const auto& [key, value] : value_->items()) members.emplace_back(key, at(key));
+  members.reserve(object().size());
+  for (const auto& [key, value] : object()) members.emplace_back(key, inside(value, &key));
   return members;
 }
 
@@ -168,7 +185,7 @@ std::size_t Reader::one_of(std::span<const std::string> words) const {
   const std::string word = text();
   const auto it = std::find(words.begin(), words.end(), word);
   if (it != words.end()) return static_cast<std::size_t>(it - words.begin());
-  throw InputError({.where = where_,
+  throw InputError({.where = where(),
                     .value = word,
                     .problem = "is not known",
                     .allowed = list_words(words),
@@ -177,7 +194,7 @@ std::size_t Reader::one_of(std::span<const std::string> words) const {
 
 void Reader::fail(const std::string& problem, const std::string& allowed) const {
   throw InputError(
-      {.where = where_, .value = brief(*value_), .problem = problem, .allowed = allowed});
+      {.where = where(), .value = brief(*value_), .problem = problem, .allowed = allowed});
 }
 
 std::string list_words(std::span<const std::string> words) {

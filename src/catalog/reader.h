@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -58,7 +59,7 @@ class Reader {
   explicit Reader(const Document& document);
 
   /// "data/x.json: memory[2].what": file, then key path.
-  const std::string& where() const { return where_; }
+  std::string where() const;
 
   /// The key path alone: "memory[2].what".
   std::string path() const;
@@ -66,7 +67,7 @@ class Reader {
   /// Throws unless this is an object whose keys are all among `keys`; a spelling that is close is
   /// named. Called once at the start of each object.
   void allow(std::span<const std::string> keys) const;
-  void allow(std::initializer_list<std::string> keys) const;
+  void allow(std::initializer_list<std::string_view> keys) const;
 
   /// The value of a key; throws "is missing" without it.
   Reader at(std::string_view key) const;
@@ -97,11 +98,22 @@ class Reader {
   [[noreturn]] void fail(const std::string& problem, const std::string& allowed) const;
 
  private:
-  Reader(const Json* value, std::string where, std::size_t file_length);
+  /// A step from a value to one in it. Texts are made of the steps only where a message or a fact
+  /// speaks of its place.
+  struct Step {
+    std::shared_ptr<const Step> before;  // none: the value before is the document's
+    const std::string* key = nullptr;    // none: an item of a list
+    std::size_t item = 0;
+  };
+
+  Reader(const Json* value, const std::string* file, std::shared_ptr<const Step> step)
+      : value_(value), file_(file), step_(std::move(step)) {}
+  const Json::object_t& object() const { return value_->get_ref<const Json::object_t&>(); }
+  Reader inside(const Json& value, const std::string* key, std::size_t item = 0) const;
 
   const Json* value_;
-  std::string where_;
-  std::size_t file_length_;  // of the part of where_ that names the file
+  const std::string* file_;
+  std::shared_ptr<const Step> step_;
 };
 
 /// "a, b or c".

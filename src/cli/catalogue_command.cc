@@ -10,9 +10,8 @@
 #include "cli/output.h"
 
 namespace placet {
-namespace {
 
-void add_catalogue_command(CLI::App& program, const ListKind& kind, Action& action) {
+void add_list_command(CLI::App& program, const ListKind& kind, Action& action) {
   auto call = std::make_shared<CatalogueCall>();
   const std::string name(kind.name);
   CLI::App* command = program.add_subcommand(name, std::string(kind.summary));
@@ -25,12 +24,6 @@ void add_catalogue_command(CLI::App& program, const ListKind& kind, Action& acti
       return show_catalogue(*call, std::move(list));
     };
   });
-}
-
-}  // namespace
-
-void add_catalogue_commands(CLI::App& program, Action& action) {
-  for (const ListKind& kind : list_kinds()) add_catalogue_command(program, kind, action);
 }
 
 }  // namespace placet

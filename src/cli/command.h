@@ -11,6 +11,8 @@
 
 namespace placet {
 
+struct ListKind;  // call/lists.h
+
 /// What a call amounts to; gives kGood or kBad.
 using Action = std::function<int()>;
 
@@ -19,7 +21,6 @@ void add_derive_command(CLI::App& program, Action& action);
 void add_compare_command(CLI::App& program, Action& action);
 void add_simulate_command(CLI::App& program, Action& action);
 void add_plan_command(CLI::App& program, Action& action);
-void add_catalogue_commands(CLI::App& program, Action& action);
 void add_bugs_command(CLI::App& program, Action& action);
 void add_completion_command(CLI::App& program, Action& action);
 void add_validate_command(CLI::App& program, Action& action);
@@ -36,5 +37,7 @@ void add_diff_command(CLI::App& program, Action& action);
 void add_export_command(CLI::App& program, Action& action);
 void add_serve_command(CLI::App& program, Action& action);
 void add_audit_command(CLI::App& program, Action& action);
+/// A list of the catalogue under its own name: `placet models`, `placet engines`.
+void add_list_command(CLI::App& program, const ListKind& kind, Action& action);
 
 }  // namespace placet

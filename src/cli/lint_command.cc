@@ -1,6 +1,8 @@
 // placet lint SOURCES: what is wrong in an engine's configuration.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -34,6 +36,7 @@ std::string write_fixes(const std::vector<LintFinding>& findings,
                         .problem = "writes into files, and standard input is none",
                         .allowed = "the name of a file"});
     }
+    if (std::ranges::find(findings, file, &LintFinding::file) == findings.end()) continue;
     const FixedText fixed = mended_text(file, read_source_text(file), findings);
     if (fixed.changes.empty()) continue;
     write_file(file, fixed.text, "--fix");
@@ -103,31 +106,46 @@ Json sarif_of(const std::vector<LintFinding>& findings) {
        {{{"tool", {{"driver", {{"name", "placet"}, {"rules", rules}}}}}, {"results", results}}}}};
 }
 
-// Findings of the sources together, as one job; or of each alone, where it is of a dialect at all.
-std::vector<LintFinding> findings_of(const LintCall& call) {
-  const Catalog catalog = called_catalog();
-  if (!call.each) return linted_of(catalog, call.flags.words);
+struct Linted {
   std::vector<LintFinding> findings;
+  std::vector<std::string> refused;  // why a file could not be checked, where others were
+};
+
+// One file by itself; nothing where it is of no dialect.
+std::vector<LintFinding> findings_of_file(const LintCall& call, const std::string& file) {
+  const Catalog catalog = called_catalog();
+  const Source source = source_of(call.flags.words.texts, file);
+  const bool is_known = !call.flags.words.dialect.empty() ||
+                        !guess_dialect(catalog, *dialect_heads(catalog), source).empty();
+  if (!is_known) return {};
+  SourceWords words = call.flags.words;
+  words.sources = {file};
+  return linted_of(catalog, words);
+}
+
+// Of the sources together, as one job; or of each alone, and what one of them is refused for keeps
+// no other from being checked.
+Linted linted(const LintCall& call) {
+  if (!call.each) return {linted_of(called_catalog(), call.flags.words), {}};
+  Linted all;
   for (const std::string& file : call.flags.words.sources) {
-    const Source source = source_of(call.flags.words.texts, file);
-    const bool is_known = !call.flags.words.dialect.empty() ||
-                          !guess_dialect(catalog, *dialect_heads(catalog), source).empty();
-    if (!is_known) continue;
-    SourceWords words = call.flags.words;
-    words.sources = {file};
-    const std::vector<LintFinding> own = linted_of(catalog, words);
-    findings.insert(findings.end(), own.begin(), own.end());
+    try {
+      std::ranges::move(findings_of_file(call, file), std::back_inserter(all.findings));
+    } catch (const InputError& error) {
+      all.refused.emplace_back(error.what());
+    }
   }
-  return findings;
+  return all;
 }
 
 int lint_sources(const LintCall& call) {
-  std::vector<LintFinding> findings = findings_of(call);
+  Linted all = linted(call);
   if (call.fix) {
-    const std::string diff = write_fixes(findings, call.flags.words.sources);
+    const std::string diff = write_fixes(all.findings, call.flags.words.sources);
     if (!diff.empty() && call.format == "text" && !call.flags.json) print(diff);
-    findings = findings_of(call);
+    all = linted(call);
   }
+  const std::vector<LintFinding>& findings = all.findings;
   if (call.flags.json || call.format == "json") {
     print(lint_json(findings));
   } else if (call.format == "sarif") {
@@ -135,6 +153,8 @@ int lint_sources(const LintCall& call) {
   } else {
     print(call.format == "github" ? annotations_of(findings) : text_of(findings));
   }
+  for (const std::string& why : all.refused) print_warning(why);
+  if (!all.refused.empty()) return kWrongInput;
   return has_error(findings) ? kBad : kGood;
 }
 

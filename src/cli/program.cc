@@ -1,8 +1,8 @@
 #include "cli/program.h"
 
 #include <algorithm>
-#include <array>
 
+#include "call/lists.h"
 #include "catalog/reader.h"
 #include "cli/command.h"
 #include "cli/data_flag.h"
@@ -16,37 +16,62 @@
 namespace placet {
 namespace {
 
-constexpr std::array kCommands = {
-    &add_model_command,   &add_derive_command,     &add_compare_command, &add_simulate_command,
-    &add_plan_command,    &add_catalogue_commands, &add_bugs_command,    &add_validate_command,
-    &add_lower_command,   &add_check_command,      &add_verify_command,  &add_run_command,
-    &add_reshard_command, &add_explain_command,    &add_data_command,    &add_completion_command,
-    &add_import_command,  &add_lint_command,       &add_export_command,  &add_diff_command,
-    &add_serve_command,   &add_audit_command};
+/// A subcommand: its name, and what adds it to the program.
+struct Command {
+  std::string name;
+  std::function<void(CLI::App& program, Action& action)> add;
+};
 
-std::vector<std::string> command_names(const CLI::App& program) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
-  return names;
+// In the order of the program's help.
+std::vector<Command> all_commands() {
+  std::vector<Command> commands = {{"model", &add_model_command},
+                                   {"derive", &add_derive_command},
+                                   {"compare", &add_compare_command},
+                                   {"simulate", &add_simulate_command},
+                                   {"plan", &add_plan_command}};
+  for (const ListKind& kind : list_kinds()) {
+    commands.push_back({std::string(kind.name), [kind](CLI::App& program, Action& action) {
+                          add_list_command(program, kind, action);
+                        }});
+  }
+  const std::vector<Command> others = {
+      {"bugs", &add_bugs_command},       {"validate", &add_validate_command},
+      {"lower", &add_lower_command},     {"check", &add_check_command},
+      {"verify", &add_verify_command},   {"run", &add_run_command},
+      {"reshard", &add_reshard_command}, {"explain", &add_explain_command},
+      {"data", &add_data_command},       {"completion", &add_completion_command},
+      {"import", &add_import_command},   {"lint", &add_lint_command},
+      {"export", &add_export_command},   {"diff", &add_diff_command},
+      {"serve", &add_serve_command},     {"audit", &add_audit_command}};
+  commands.insert(commands.end(), others.begin(), others.end());
+  return commands;
 }
 
-// The first argument that is no flag must be a subcommand.
-void check_command(const CLI::App& program, int argc, const char* const* argv) {
-  const auto names = command_names(program);
+// The first argument that is no flag and no flag's value; empty where there is none, and where the
+// program's own help is asked for before it.
+std::string called_word(int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
+    if (word == "-h" || word == "--help") break;
     if (word == "--color" || word == "--width" || word == "--memory-limit" || word == "--data") {
       ++i;
-      continue;
+    } else if (!word.starts_with('-')) {
+      return word;
     }
-    if (word.starts_with('-')) continue;
-    if (std::find(names.begin(), names.end(), word) != names.end()) return;
-    throw InputError({.where = "subcommand",
-                      .value = word,
-                      .problem = "is not known",
-                      .allowed = list_words(names),
-                      .nearest = nearest(word, names)});
   }
+  return "";
+}
+
+// The called word must be a subcommand.
+void check_command(const std::vector<Command>& commands, const std::string& called) {
+  std::vector<std::string> names;
+  for (const Command& command : commands) names.push_back(command.name);
+  if (called.empty() || std::ranges::find(names, called) != names.end()) return;
+  throw InputError({.where = "subcommand",
+                    .value = called,
+                    .problem = "is not known",
+                    .allowed = list_words(names),
+                    .nearest = nearest(called, names)});
 }
 
 // A value that is empty is a variable of a script that was not set, not a wish for the default.
@@ -172,8 +197,9 @@ constexpr const char* kFooter =
     "dp=64:zero3\n"
     "  placet model ./config.json --json\n";
 
-// The program with all its subcommands. `action` is set by the one that is called.
-std::unique_ptr<CLI::App> make_program(Action& action) {
+// The program with its subcommands, the called one alone where no other is spoken of: the 500 flags
+// of all take as long as to read a small job. `action` is set by the one that is called.
+std::unique_ptr<CLI::App> make_program(const std::string& called, Action& action) {
   auto program = std::make_unique<CLI::App>(
       "Placet: say where the training state lives; see what that costs in memory and "
       "communication.",
@@ -186,7 +212,12 @@ std::unique_ptr<CLI::App> make_program(Action& action) {
   add_output_flags(*program);
   add_memory_flag(*program);
   add_data_flag(*program);
-  for (const auto add : kCommands) add(*program, action);
+  const std::vector<Command> commands = all_commands();
+  check_command(commands, called);
+  const bool speaks_of_all = called.empty() || called == "completion";
+  for (const Command& command : commands) {
+    if (speaks_of_all || command.name == called) command.add(*program, action);
+  }
   return program;
 }
 
@@ -195,8 +226,7 @@ std::unique_ptr<CLI::App> make_program(Action& action) {
 int run(int argc, const char* const* given) {
   hand_over_to_python(argc, given);
   Action action;
-  const auto program = make_program(action);
-  check_command(*program, argc, given);
+  const auto program = make_program(called_word(argc, given), action);
   const std::vector<std::string> words = with_known_flags(*program, argc, given);
   std::vector<const char*> pointers;
   pointers.reserve(words.size());

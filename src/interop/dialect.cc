@@ -283,15 +283,9 @@ const KeyMeaning* meaning_of(const Dialect& dialect, const std::string& path) {
   if (const std::string other = dashed(path); other != path) {
     return meaning_of(dialect, other);
   }
-  const KeyMeaning* best = nullptr;
-  std::size_t longest = 0;
-  for (const auto& [key, meaning] : dialect.keys) {
-    if (!key.ends_with('*') || key.size() <= longest) continue;
-    if (!path.starts_with(key.substr(0, key.size() - 1))) continue;
-    best = &meaning;
-    longest = key.size();
-  }
-  return best;
+  const auto longest = std::ranges::find_if(
+      dialect.beginnings, [&](const std::string& own) { return path.starts_with(own); });
+  return longest == dialect.beginnings.end() ? nullptr : &dialect.keys.at(*longest + "*");
 }
 
 bool speaks_of(const Dialect& dialect, const std::string& word) {
@@ -362,7 +356,12 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
 
 Dialect load_dialect(const Catalog& catalog, const std::string& name, const std::string& where) {
   const std::string newest = newest_of_name(names_in(catalog, "dialects"), name);
-  return read_dialect(catalog, newest.empty() ? name : newest, where, 0);
+  Dialect dialect = read_dialect(catalog, newest.empty() ? name : newest, where, 0);
+  for (const auto& [path, meaning] : dialect.keys) {
+    if (path.ends_with('*')) dialect.beginnings.push_back(path.substr(0, path.size() - 1));
+  }
+  std::ranges::stable_sort(dialect.beginnings, std::greater{}, &std::string::size);
+  return dialect;
 }
 
 SharedDialect shared_dialect(const Catalog& catalog, const std::string& name,

@@ -119,6 +119,7 @@ struct Dialect {
   std::vector<std::string> marks;          // keys by which a source is known; more of them win
   std::vector<std::string> told_by;        // see DialectHead
   std::map<std::string, KeyMeaning> keys;  // by path; a path that ends in '*' is a beginning
+  std::vector<std::string> beginnings;     // of the keys those, without '*', the longest first
   std::vector<DerivedWord> derived;
   std::vector<NeededFact> needs;
   std::vector<BeyondJob> beyond;

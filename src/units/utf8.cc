@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstring>
 
 namespace placet {
 namespace {
@@ -26,6 +28,14 @@ constexpr std::array kUtf8Forms = {Utf8Form{0x00, 0x7F, 1},
                                    Utf8Form{0xF1, 0xF3, 4},
                                    Utf8Form{0xF4, 0xF4, 4, 0x80, 0x8F}};
 
+// Whether eight bytes follow that are all ASCII, as most text is.
+bool is_ascii_word(std::string_view text) {
+  std::uint64_t word = 0;
+  if (text.size() < sizeof word) return false;
+  std::memcpy(&word, text.data(), sizeof word);
+  return (word & 0x8080808080808080) == 0;
+}
+
 }  // namespace
 
 std::size_t utf8_length(std::string_view text) {
@@ -41,6 +51,20 @@ std::size_t utf8_length(std::string_view text) {
     if (byte(i) < least || byte(i) > most) return 0;
   }
   return form->length;
+}
+
+std::size_t utf8_prefix(std::string_view text) {
+  std::size_t valid = 0;
+  while (valid < text.size()) {
+    if (is_ascii_word(text.substr(valid))) {
+      valid += sizeof(std::uint64_t);
+      continue;
+    }
+    const std::size_t length = utf8_length(text.substr(valid));
+    if (length == 0) break;
+    valid += length;
+  }
+  return valid;
 }
 
 std::string valid_utf8(std::string_view text) {

@@ -22,9 +22,9 @@ const Folder* find_folder(std::string_view name) {
 
 // Third-party headers are told from standard ones by their beginnings.
 std::optional<std::string_view> library_of(std::string_view header) {
-  static constexpr std::array<std::string_view, 14> kBeginnings = {
-      "nlohmann/", "toml",   "CLI/",   "fmt/",       "torch/", "ATen/", "c10/",
-      "mpi",       "gtest/", "gmock/", "benchmark/", "csv.h",  "tbb/",  "yaml.h"};
+  static constexpr std::array<std::string_view, 15> kBeginnings = {
+      "nlohmann/", "rapidjson/", "toml",   "CLI/",       "fmt/",  "torch/", "ATen/", "c10/",
+      "mpi",       "gtest/",     "gmock/", "benchmark/", "csv.h", "tbb/",   "yaml.h"};
   for (const std::string_view beginning : kBeginnings) {
     if (header.starts_with(beginning)) return beginning;
   }
@@ -117,7 +117,7 @@ const std::vector<Folder>& folders() {
        {"torch/", "ATen/", "c10/", "mpi"}},
       {"catalog",
        {"units", "model", "cluster", "placement", "schedule", "profile"},
-       {"nlohmann/", "toml", "fmt/", "csv.h"}},
+       {"nlohmann/", "rapidjson/", "toml", "fmt/", "csv.h"}},
       // Files of what all ranks hold between steps; catalog for its strict reader.
       {"checkpoint",
        {"units", "model", "cluster", "program", "ranks", "execute", "catalog"},

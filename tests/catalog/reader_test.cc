@@ -24,6 +24,38 @@ TEST(ParseJsonTest, MalformedTextIsShownWithItsPlace) {
             std::string::npos);
 }
 
+TEST(ParseJsonTest, WhatWasExpectedIsSaid) {
+  const std::vector<std::pair<std::string, std::string>> complaints = {
+      {R"({"a": 1, })",
+       "f.json: line 1, column 10: this is not JSON; expected a key in quotation marks"},
+      {R"({"a" 1})", "f.json: line 1, column 6: this is not JSON; expected ':' behind a key"},
+      {R"({"a": 1 "b": 2})", "f.json: line 1, column 9: this is not JSON; expected ',' or '}'"},
+      {"[1, 2", "f.json: line 1, column 6: this is not JSON; expected ',' or ']'"},
+      {"[1, x]", "f.json: line 1, column 5: this is not JSON; expected a value"},
+      {"{} {}", "f.json: line 1, column 4: this is not JSON; expected nothing behind the value"},
+      {std::string("{}\0 {}", 6),
+       "f.json: line 1, column 3: this is not JSON; expected nothing behind the value"},
+      {"[1.]", "f.json: line 1, column 4: this is not JSON; expected digits of a number"},
+      {"[\"\xC3(\"]",
+       "f.json: line 1, column 3: this is not JSON; expected a string in UTF-8 without control "
+       "characters"},
+      {"[1e999]", "f.json: line 1, column 2: a number is beyond what JSON readers handle"},
+  };
+  for (const auto& [text, complaint] : complaints) {
+    EXPECT_EQ(message_of([&] { parse_json(text, "f.json"); }), complaint) << text;
+  }
+}
+
+TEST(ParseJsonTest, NumbersStayExactAndStringsWhole) {
+  EXPECT_EQ(
+      parse_json(R"([18446744073709551615, -9223372036854775808, 0.1, -0, 1e3, 5e-324])", "f.json")
+          .dump(),
+      "[18446744073709551615,-9223372036854775808,0.1,0,1000.0,5e-324]");
+  EXPECT_EQ(parse_json(R"(["\u00e9\ud83d\ude00\n\\", "é", "a\u0000b"])", "f.json").dump(),
+            R"(["é😀\n\\","é","a\u0000b"])");
+  EXPECT_EQ(parse_json("\xEF\xBB\xBF{}", "f.json").dump(), "{}");
+}
+
 TEST(ParseJsonTest, AKeyMayStandOnlyOnce) {
   EXPECT_EQ(message_of([] { parse_json(R"({"a": 1, "b": {"a": 2, "a": 3}})", "f.json"); }),
             "f.json: 'a' is a key given twice");

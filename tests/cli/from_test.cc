@@ -82,6 +82,19 @@ TEST(Lint, WhatCanBeMendedIsWritten) {
   EXPECT_NE(read(file).find("gradient_clipping"), std::string::npos);
 }
 
+TEST(Lint, OneFileThatCannotBeReadKeepsNoOtherFromBeingChecked) {
+  const Folder folder;
+  const std::string broken = folder.write("a.json", "{\"train_batch_size\": 8, ");
+  const std::string good =
+      folder.write("ds.json", "{\n  \"train_batch_size\": 8,\n  \"gradient_clipp1ng\": 1.0\n}\n");
+  const std::string foreign = folder.write("notes.txt", "nothing of an engine\n");
+  const Result result = run("lint --each --fix " + broken + " " + foreign + " " + good);
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.err.find("a.json:"), std::string::npos) << result.err;
+  EXPECT_NE(result.out.find("+   \"gradient_clipping\": 1.0\n"), std::string::npos) << result.out;
+  EXPECT_EQ(run("lint --each " + foreign + " " + good).status, 0);
+}
+
 TEST(Lint, SourcesThatNameEachOtherAreReadOnce) {
   const Folder folder;
   const std::string one =

@@ -2,7 +2,7 @@
 # The system's other headers must not be seen, so that those wanted are linked into a folder alone.
 set(PLACET_WEB_HEADERS "${CMAKE_BINARY_DIR}/headers")
 file(MAKE_DIRECTORY "${PLACET_WEB_HEADERS}")
-foreach(wanted nlohmann fmt toml toml.hpp)
+foreach(wanted nlohmann rapidjson fmt toml toml.hpp)
   if(NOT EXISTS "/usr/include/${wanted}")
     message(FATAL_ERROR "there is no /usr/include/${wanted}")
   endif()
@@ -14,7 +14,7 @@ function(placet_stand_in name)
   target_include_directories(${name} INTERFACE
       "${PLACET_WEB_HEADERS}" "${PROJECT_SOURCE_DIR}/web/engine/stand_in")
 endfunction()
-foreach(name nlohmann_json::nlohmann_json toml11::toml11 CLI11::CLI11 fmt::fmt Threads::Threads
+foreach(name nlohmann_json::nlohmann_json RapidJSON::RapidJSON toml11::toml11 CLI11::CLI11 fmt::fmt Threads::Threads
     TBB::tbb LibCsv::LibCsv)
   placet_stand_in(${name})
 endforeach()
@@ -36,4 +36,5 @@ add_library(LibYaml::LibYaml INTERFACE IMPORTED GLOBAL)
 target_include_directories(LibYaml::LibYaml INTERFACE "${PLACET_WEB_HEADERS}")
 target_link_libraries(LibYaml::LibYaml INTERFACE placet_yaml)
 target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY=1)
-set(PLACET_HEADER_ONLY nlohmann_json::nlohmann_json toml11::toml11 CLI11::CLI11)
+set(PLACET_HEADER_ONLY
+    nlohmann_json::nlohmann_json RapidJSON::RapidJSON toml11::toml11 CLI11::CLI11)
