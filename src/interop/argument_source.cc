@@ -315,11 +315,18 @@ class Lines {
     } else if (open_ && (ends_options(word) || names_list(word))) {
       open_.reset();
       note_command(word, line);
+    } else if (open_ && !fresh_ && is_all_arguments(word)) {
+      open_.reset();
     } else if (open_) {
       extend(settings[*open_], taken);
     } else {
       note_command(word, line);
     }
+  }
+
+  // What the script itself is called with: options of their own, and no value of the last one.
+  static bool is_all_arguments(const std::string& word) {
+    return word == "$@" || word == "$*" || word.starts_with("${@") || word.starts_with("${*");
   }
 
   // Whether a word is an option of what starts a container; an assignment stands in front of none.
@@ -359,6 +366,19 @@ class Lines {
     const auto found = kNames.find(asked.path);
     if (found == kNames.end() || !whole_number(asked.value)) return;
     for (const std::string& name : found->second) variables_[name] = asked.value;
+    const long long tasks = allotted("SLURM_NNODES") * allotted("SLURM_NTASKS_PER_NODE");
+    if (tasks == 0) return;
+    for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS"}) {
+      variables_.emplace(name, std::to_string(tasks));
+    }
+  }
+
+  // The number that a variable holds; 0: none, or more than any cluster has.
+  long long allotted(const char* name) const {
+    constexpr long long kMost = 1'000'000;
+    const auto found = variables_.find(name);
+    const auto number = found == variables_.end() ? std::nullopt : whole_number(found->second);
+    return number && *number <= kMost ? std::max(0LL, *number) : 0;
   }
 
   // Programs, their subcommands and scripts, which say whose options follow.

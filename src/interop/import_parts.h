@@ -36,6 +36,10 @@ void note_named_sizes(const Dialect& dialect, Imported& imported);
 /// Adds the sizes of the model that the words name, where nothing is said of them.
 void add_model_words(const Catalog& catalog, Words& words);
 
+/// In place of a path that is not on this machine the model of the catalogue that is called as one
+/// of its last parts is, if there is one; the ledger says so.
+void take_model_by_path(const Catalog& catalog, Words& words, std::vector<LedgerLine>& ledger);
+
 /// The batches of a ramp as the word `batch-ramp` says it: "START STEP SAMPLES", which ends at
 /// `global-batch`, or "AT:BATCH AT:BATCH". Empty where it says none, or none that comes out even.
 /// Case: "16 8 1000" up to 32: 16, 24, 32.

@@ -1,6 +1,7 @@
 // Words of the sources to the words of a job.
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 
@@ -193,6 +194,14 @@ bool is_model(const Catalog& catalog, const std::string& word) {
   }
 }
 
+// Whether it is the path of a model that is not on this machine.
+bool is_elsewhere(const Catalog& catalog, const std::string& model) {
+  if (model.starts_with('{') || !is_model(catalog, model)) return false;
+  const std::string meant = meant_model(catalog, model).text;
+  std::error_code error;
+  return names_a_file(meant) && !std::filesystem::exists(meant, error);
+}
+
 // A number, true or false as JSON has them, or a text.
 Json plain_json(const std::string& text) {
   const Json read = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -253,6 +262,10 @@ void check_model(const Catalog& catalog, const Dialect& dialect, Imported& impor
   } else if (!is_model(catalog, model->second)) {
     imported.missing.push_back(
         {"a model that is known ('" + model->second + "' is not)", "--model NAME"});
+    imported.job.erase(model);
+  } else if (is_elsewhere(catalog, model->second)) {
+    imported.missing.push_back(
+        {"a model that is here ('" + model->second + "' is not on this machine)", "--model NAME"});
     imported.job.erase(model);
   }
 }
@@ -391,6 +404,18 @@ std::string model_named(const Catalog& catalog, std::string path) {
 }
 
 }  // namespace
+
+void take_model_by_path(const Catalog& catalog, Words& words, std::vector<LedgerLine>& ledger) {
+  const auto model = words.find("model");
+  if (model == words.end() || !is_elsewhere(catalog, model->second)) return;
+  const std::string name = model_named(catalog, model->second);
+  if (name.empty()) return;
+  for (LedgerLine& line : ledger) {
+    if (line.setting.value != model->second || line.fate != Fate::understood) continue;
+    line.what += ": " + name + " is assumed, as it is called so and is not on this machine";
+  }
+  model->second = name;
+}
 
 void add_model_words(const Catalog& catalog, Words& words) {
   const auto model = words.find("model");

@@ -1,7 +1,9 @@
 #include "interop/shell_documents.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
+#include <string_view>
 
 #include "interop/shell_text.h"
 
@@ -91,7 +93,8 @@ std::string line_of_document(const OpenedDocument& opened, const std::string& li
 }
 
 bool is_configuration_name(const std::string& name) {
-  return name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
+  return std::ranges::any_of(std::to_array<std::string_view>({".yaml", ".yml", ".json", ".toml"}),
+                             [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
 }  // namespace placet

@@ -220,15 +220,49 @@ std::string asked_in_place_of(const std::string& word, const Imported& imported)
   return words.size() == 1 && !kOfManyWords.contains(words.front()) ? words.front() : word;
 }
 
-void ask_for_word(const std::string& asked, const std::string& places, Imported& imported) {
+// `why`: why the word is not known, with the places.
+void ask_for_word(const std::string& asked, const std::string& why, Imported& imported) {
   const bool is_asked =
       is_asked_for(imported, "--" + asked + " ") || is_asked_for(imported, "--set " + asked + "=");
   if (is_asked) return;
   const bool is_undecided = imported.undecided.contains(asked);
   imported.missing.push_back(
-      {.what = "'" + asked + "', left to branches that are not decided (" + places + ")",
+      {.what = "'" + asked + "', " + why,
        .flag = "--set " + asked + "=VALUE" +
                (is_undecided ? " (" + asked + "=unsaid: none of them)" : "")});
+}
+
+// Asks for what a job needs of these words; each with the places that speak of it.
+void ask_for_words(const std::map<std::string, std::string>& words, const std::string& why,
+                   Imported& imported) {
+  std::map<std::string, std::string> asked;
+  for (const auto& [word, places] : words) {
+    std::string& all = asked[asked_in_place_of(word, imported)];
+    all += (all.empty() ? "" : ", ") + places;
+  }
+  asked.erase("");
+  for (const auto& [word, places] : asked) {
+    ask_for_word(word, why + " (" + places + ")", imported);
+  }
+  for (const auto& [word, places] : words) {
+    for (const std::string& follower : job_words_of(word, imported)) imported.job.erase(follower);
+  }
+}
+
+// Words of which something is said that has no counterpart, and where. What the engine fills in
+// itself ("auto") is asked for where it is needed.
+std::map<std::string, std::string> unread_words(const Imported& imported) {
+  std::map<std::string, std::string> unread;
+  for (const LedgerLine& line : imported.ledger) {
+    const bool is_read = !line.said.empty() || line.setting.value == "auto" ||
+                         imported.words.contains(line.word) ||
+                         imported.undecided.contains(line.word);
+    if (is_read || !imported.unclear.contains(line.word)) continue;
+    std::string& places = unread[line.word];
+    places += (places.empty() ? "" : ", ") + line.setting.path + " " + line.setting.value + " at " +
+              line.file + ":" + std::to_string(line.setting.line);
+  }
+  return unread;
 }
 
 }  // namespace
@@ -261,16 +295,8 @@ void mark_undecided(const Source& source, std::size_t begin, const Words& before
 void ask_for_undecided(Imported& imported) {
   std::erase_if(imported.undecided,
                 [&](const auto& entry) { return imported.words.contains(entry.first); });
-  std::map<std::string, std::string> asked;  // and where it is said
-  for (const auto& [word, places] : imported.undecided) {
-    std::string& all = asked[asked_in_place_of(word, imported)];
-    all += (all.empty() ? "" : ", ") + places;
-  }
-  asked.erase("");
-  for (const auto& [word, places] : asked) ask_for_word(word, places, imported);
-  for (const auto& [word, places] : imported.undecided) {
-    for (const std::string& follower : job_words_of(word, imported)) imported.job.erase(follower);
-  }
+  ask_for_words(imported.undecided, "left to branches that are not decided", imported);
+  ask_for_words(unread_words(imported), "of which something is said that cannot be read", imported);
 }
 
 std::set<std::string> words_of_undecided(const Imported& imported) {
