@@ -73,6 +73,7 @@ class TreeOfText {
   bool has_met_end() const { return has_met_end_; }
 
   // What the library calls for each word, in its spelling.
+  // NOLINTBEGIN(readability-identifier-naming)
   using Ch = char;
   using Size = rapidjson::SizeType;
   bool Null() { return put(nullptr); }
@@ -127,6 +128,7 @@ class TreeOfText {
     waiting_.resize(last.values);
     return put(std::move(list));
   }
+  // NOLINTEND(readability-identifier-naming)
 
  private:
   /// Where the keys and the values of an object or a list begin that is not closed.

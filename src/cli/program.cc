@@ -51,12 +51,12 @@ std::vector<Command> all_commands() {
 // program's own help is asked for before it.
 std::string called_word(int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
+    const std::string_view word = argv[i];
     if (word == "-h" || word == "--help") break;
     if (word == "--color" || word == "--width" || word == "--memory-limit" || word == "--data") {
       ++i;
     } else if (!word.starts_with('-')) {
-      return word;
+      return std::string(word);
     }
   }
   return "";
@@ -65,6 +65,7 @@ std::string called_word(int argc, const char* const* argv) {
 // The called word must be a subcommand.
 void check_command(const std::vector<Command>& commands, const std::string& called) {
   std::vector<std::string> names;
+  names.reserve(commands.size());
   for (const Command& command : commands) names.push_back(command.name);
   if (called.empty() || std::ranges::find(names, called) != names.end()) return;
   throw InputError({.where = "subcommand",

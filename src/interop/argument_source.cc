@@ -304,6 +304,7 @@ class Lines {
   void take_word(const LineWord& taken, std::size_t line) {
     const std::string& word = taken.text;
     if (is_of_container(taken, line)) return;
+    if (open_ && !fresh_ && is_all_arguments(word)) return open_.reset();
     const std::size_t equals = word.find('=');
     if (word.starts_with("--") && word.size() > 2) {
       take_option(taken, line);
@@ -315,8 +316,6 @@ class Lines {
     } else if (open_ && (ends_options(word) || names_list(word))) {
       open_.reset();
       note_command(word, line);
-    } else if (open_ && !fresh_ && is_all_arguments(word)) {
-      open_.reset();
     } else if (open_) {
       extend(settings[*open_], taken);
     } else {

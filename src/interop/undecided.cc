@@ -220,14 +220,15 @@ std::string asked_in_place_of(const std::string& word, const Imported& imported)
   return words.size() == 1 && !kOfManyWords.contains(words.front()) ? words.front() : word;
 }
 
-// `why`: why the word is not known, with the places.
-void ask_for_word(const std::string& asked, const std::string& why, Imported& imported) {
+// `why`: why the word is not known.
+void ask_for_word(const std::string& asked, const std::string& why, const std::string& places,
+                  Imported& imported) {
   const bool is_asked =
       is_asked_for(imported, "--" + asked + " ") || is_asked_for(imported, "--set " + asked + "=");
   if (is_asked) return;
   const bool is_undecided = imported.undecided.contains(asked);
   imported.missing.push_back(
-      {.what = "'" + asked + "', " + why,
+      {.what = "'" + asked + "', " + why + " (" + places + ")",
        .flag = "--set " + asked + "=VALUE" +
                (is_undecided ? " (" + asked + "=unsaid: none of them)" : "")});
 }
@@ -238,12 +239,11 @@ void ask_for_words(const std::map<std::string, std::string>& words, const std::s
   std::map<std::string, std::string> asked;
   for (const auto& [word, places] : words) {
     std::string& all = asked[asked_in_place_of(word, imported)];
-    all += (all.empty() ? "" : ", ") + places;
+    if (!all.empty()) all += ", ";
+    all += places;
   }
   asked.erase("");
-  for (const auto& [word, places] : asked) {
-    ask_for_word(word, why + " (" + places + ")", imported);
-  }
+  for (const auto& [word, places] : asked) ask_for_word(word, why, places, imported);
   for (const auto& [word, places] : words) {
     for (const std::string& follower : job_words_of(word, imported)) imported.job.erase(follower);
   }
@@ -259,8 +259,10 @@ std::map<std::string, std::string> unread_words(const Imported& imported) {
                          imported.undecided.contains(line.word);
     if (is_read || !imported.unclear.contains(line.word)) continue;
     std::string& places = unread[line.word];
-    places += (places.empty() ? "" : ", ") + line.setting.path + " " + line.setting.value + " at " +
-              line.file + ":" + std::to_string(line.setting.line);
+    if (!places.empty()) places += ", ";
+    places.append(line.setting.path).append(" ").append(line.setting.value);
+    places.append(" at ").append(line.file).append(":");
+    places += std::to_string(line.setting.line);
   }
   return unread;
 }
