@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -24,6 +27,7 @@ constexpr int kDeepest = 64;
 /// (nvidia/MiniMax-M3-NVFP4, config.json).
 constexpr std::size_t kMostKeysOfObject = 25'000;
 constexpr std::size_t kMostObjects = 25'000;
+constexpr std::size_t kLongestShown = 60;
 
 // "line 3, column 14" of a byte that is counted from 0.
 std::string position_of(std::string_view text, std::size_t byte) {
@@ -78,13 +82,20 @@ class TreeOfText {
   using Size = rapidjson::SizeType;
   bool Null() { return put(nullptr); }
   bool Bool(bool value) { return put(value); }
-  bool Int(int value) { return put(std::int64_t{value}); }
-  bool Uint(unsigned value) { return put(std::uint64_t{value}); }
+  bool Int(int value) { return put(value); }
+  bool Uint(unsigned value) { return put(value); }
   bool Int64(std::int64_t value) { return put(value); }
   bool Uint64(std::uint64_t value) { return put(value); }
   bool Double(double value) { return put(value); }
-  bool RawNumber(const Ch* text, Size size, bool copy) { return String(text, size, copy); }
-  bool String(const Ch* text, Size size, bool /*copy*/) { return put(std::string(text, size)); }
+  // All numbers: the library's own are not exact, or not safe (kParseFullPrecisionFlag of 1.1.0
+  // reads behind its digits).
+  bool RawNumber(const Ch* text, Size size, bool /*copy*/) {
+    const std::string_view number(text, size);
+    if (number.find_first_of(".eE") != std::string_view::npos) return put_real(number);
+    return number.starts_with('-') ? put_whole<std::int64_t>(number)
+                                   : put_whole<std::uint64_t>(number);
+  }
+  bool String(const Ch* text, Size size, bool /*copy*/) { return put(whole_text({text, size})); }
 
   bool StartObject() {
     if (++objects_ > kMostObjects) {
@@ -101,7 +112,7 @@ class TreeOfText {
       has_met_end_ = true;
       return false;
     }
-    keys_.emplace_back(key);
+    keys_.push_back(whole_text(key));
     if (keys_.size() - open_.back().keys <= kMostKeysOfObject) return true;
     throw InputError({.where = where_,
                       .problem = "an object has too many keys",
@@ -142,6 +153,34 @@ class TreeOfText {
     refuse_depth();
     waiting_.emplace_back(std::forward<Value>(value));
     return true;
+  }
+
+  // A whole number; one that no 64 bits hold is a real one.
+  template <class Whole>
+  bool put_whole(std::string_view number) {
+    Whole value = 0;
+    const auto read = std::from_chars(number.data(), number.data() + number.size(), value);
+    return read.ec == std::errc() ? put(value) : put_real(number);
+  }
+
+  bool put_real(std::string_view number) {
+    double value = 0;
+    const auto read = std::from_chars(number.data(), number.data() + number.size(), value);
+    // What is too small for a double is read as the nearest one, which may be 0.
+    if (read.ec != std::errc()) value = std::strtod(std::string(number).c_str(), nullptr);
+    if (std::isfinite(value)) return put(value);
+    throw InputError({.where = where_,
+                      .value = std::string(number.substr(0, kLongestShown)),
+                      .problem = "is beyond what JSON readers handle"});
+  }
+
+  // Escapes may be halves of a pair of surrogates, which are no text.
+  std::string whole_text(std::string_view text) const {
+    if (utf8_prefix(text) == text.size()) return std::string(text);
+    throw InputError({.where = where_,
+                      .value = valid_utf8(text.substr(0, kLongestShown)),
+                      .problem = "is no text",
+                      .allowed = "UTF-8, and escapes of whole characters"});
   }
 
   bool open() {
@@ -185,17 +224,13 @@ class TreeOfText {
 // Reads the text to its end, or to where the tree or the parser stops. The parser calls itself for
 // what nests; how deep that may be the tree says.
 rapidjson::ParseResult read_into(TreeOfText& tree, std::string_view text) {
-  constexpr unsigned kFlags = rapidjson::kParseInsituFlag | rapidjson::kParseFullPrecisionFlag;
+  constexpr unsigned kFlags = rapidjson::kParseInsituFlag | rapidjson::kParseNumbersAsStringsFlag;
   std::string words(text);  // the parser takes the escapes out of strings where they stand
   rapidjson::InsituStringStream stream(words.data());
   const rapidjson::ParseResult result = rapidjson::Reader().Parse<kFlags>(stream, tree);
-  const std::size_t read = result.IsError() ? result.Offset() : stream.Tell();
-  if (const std::size_t valid = utf8_prefix(text.substr(0, read)); valid < read) {
-    return {rapidjson::kParseErrorStringInvalidEncoding, valid};
-  }
   // The parser takes a byte 0 for the end.
-  if (result.IsError() || read == text.size()) return result;
-  return {rapidjson::kParseErrorDocumentRootNotSingular, read};
+  if (result.IsError() || stream.Tell() == text.size()) return result;
+  return {rapidjson::kParseErrorDocumentRootNotSingular, stream.Tell()};
 }
 
 [[noreturn]] void fail(std::string_view text, rapidjson::ParseResult result, std::string where) {
@@ -203,8 +238,13 @@ rapidjson::ParseResult read_into(TreeOfText& tree, std::string_view text) {
   if (result.Code() == rapidjson::kParseErrorNumberTooBig) {
     throw InputError({.where = where, .problem = "a number is beyond what JSON readers handle"});
   }
-  throw InputError(
-      {.where = where, .problem = "this is not JSON", .allowed = expected_of(result.Code())});
+  // Control characters in strings are told as escapes, which begin with a backslash.
+  const bool is_control = result.Code() == rapidjson::kParseErrorStringEscapeInvalid &&
+                          text.substr(result.Offset(), 1) != "\\";
+  throw InputError({.where = where,
+                    .problem = "this is not JSON",
+                    .allowed = expected_of(is_control ? rapidjson::kParseErrorStringInvalidEncoding
+                                                      : result.Code())});
 }
 
 }  // namespace
@@ -212,6 +252,9 @@ rapidjson::ParseResult read_into(TreeOfText& tree, std::string_view text) {
 Json parse_json(std::string_view text, const std::string& where) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  if (const std::size_t valid = utf8_prefix(text); valid < text.size()) {
+    fail(text, {rapidjson::kParseErrorStringInvalidEncoding, valid}, where);
+  }
   TreeOfText tree(where);
   const rapidjson::ParseResult result = read_into(tree, text);
   if (result.IsError()) fail(text, result, where);

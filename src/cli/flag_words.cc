@@ -30,12 +30,9 @@ std::string plain(const std::string& flag) {
 }
 
 const CLI::App* called_command(const CLI::App& program, int argc, const char* const* argv) {
-  constexpr std::array kWithValue = {"--color", "--width", "--memory-limit", "--data"};
   for (int i = 1; i < argc; ++i) {
     // The value of a flag before the command may be a command's name: --data data.
-    if (i > 1 && std::ranges::find(kWithValue, std::string_view(argv[i - 1])) != kWithValue.end()) {
-      continue;
-    }
+    if (i > 1 && is_followed_by_value(argv[i - 1])) continue;
     for (const CLI::App* command : program.get_subcommands({})) {
       if (command->get_name() == argv[i]) return command;
     }
@@ -102,6 +99,12 @@ class FlagWords {
 };
 
 }  // namespace
+
+bool is_followed_by_value(const std::string& word) {
+  static constexpr std::array<std::string_view, 4> kWithValue = {"color", "width", "memory-limit",
+                                                                 "data"};
+  return word.starts_with('-') && std::ranges::find(kWithValue, plain(word)) != kWithValue.end();
+}
 
 std::vector<std::string> flag_names(const CLI::App& program, const CLI::App* command) {
   std::vector<std::string> names;

@@ -11,6 +11,9 @@ namespace placet {
 /// Flags of a command and of the program, as they are written: "--seq". `command` may be null.
 std::vector<std::string> flag_names(const CLI::App& program, const CLI::App* command);
 
+/// Whether a word, in any spelling, is a flag of the program that the next word belongs to: --data.
+bool is_followed_by_value(const std::string& word);
+
 /// The words of a call, with flags that the called command does not know under the name that it
 /// does: "--global_batch_size=8" as "--global-batch=8". Throws InputError for a flag that is known
 /// to be none, with what to write instead.

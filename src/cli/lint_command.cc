@@ -151,7 +151,9 @@ int lint_sources(const LintCall& call) {
   } else if (call.format == "sarif") {
     print(sarif_of(findings).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   } else {
-    print(call.format == "github" ? annotations_of(findings) : text_of(findings));
+    const bool is_text = call.format == "text";
+    if (!is_text) print(annotations_of(findings));
+    if (is_text && (!findings.empty() || all.refused.empty())) print(text_of(findings));
   }
   for (const std::string& why : all.refused) print_warning(why);
   if (!all.refused.empty()) return kWrongInput;

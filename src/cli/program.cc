@@ -53,7 +53,7 @@ std::string called_word(int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "-h" || word == "--help") break;
-    if (word == "--color" || word == "--width" || word == "--memory-limit" || word == "--data") {
+    if (is_followed_by_value(argv[i])) {
       ++i;
     } else if (!word.starts_with('-')) {
       return std::string(word);

@@ -286,7 +286,7 @@ void derive_all(const Catalog& catalog, const ImportRequest& request,
     // Once more from the beginning, with the model's sizes.
     Words words = said;
     words["model"] = model->second;
-    take_model_by_path(catalog, words, imported.ledger);
+    if (!request.given.contains("model")) take_model_by_path(catalog, words, imported.ledger);
     add_model_words(catalog, words);
     imported.words = std::move(words);
     derive_words(leading, imported.unclear, imported.words, request.given);

@@ -155,6 +155,14 @@ void add_idle(const Source& source, std::size_t begin, Imported& imported) {
       [](const LedgerLine& a, const LedgerLine& b) { return a.setting.line < b.setting.line; });
 }
 
+// What a later line of one source says and nobody can read, an earlier one no longer says.
+void take_back_unread(const LedgerLine& line, const Words& before, Imported& imported) {
+  const bool is_unread =
+      line.said.empty() && imported.unclear.contains(line.word) && line.fate != Fate::no_effect;
+  if (!is_unread || line.setting.value == "auto" || !line.setting.branches.empty()) return;
+  if (!before.contains(line.word)) imported.words.erase(line.word);
+}
+
 bool is_variable(const Source& source, const Setting& setting) {
   return source.form == SourceForm::arguments && !setting.path.starts_with('-') && !setting.is_told;
 }
@@ -183,6 +191,7 @@ void read_ledger(const Source& source, const Dialect* dialect, Imported& importe
     } else if (dialect != nullptr && compared++ < kMostNearest) {
       line.what = nearest_key(*dialect, setting.path);
     }
+    take_back_unread(line, before, imported);
     imported.ledger.push_back(std::move(line));
   }
   mark_undecided(source, begin, before, imported);

@@ -142,6 +142,18 @@ struct Followers {
   bool add(const std::string& word) {
     return !imported.given.contains(word) && words.insert(word).second;
   }
+
+  // Whether a line says the word itself, in place of rules that derive it.
+  bool is_said(const std::string& word) const {
+    return std::ranges::any_of(imported.ledger, [&](const LedgerLine& line) {
+      return line.word == word && !line.said.empty() && line.fate == Fate::understood;
+    });
+  }
+
+  bool is_one(const std::string& degree) const {
+    const auto found = imported.words.find(degree);
+    return found != imported.words.end() && found->second == "1";
+  }
 };
 
 // What a derived word stands on, but for conditions.
@@ -176,10 +188,12 @@ void add_followers(const Dialect& dialect, Followers& followers) {
     grows = false;
     for (const DerivedWord& derived : dialect.derived) {
       if (!followers.are_asked_by(derived.when, operands_of_rule(derived))) continue;
+      if (!derived.replaces && followers.is_said(derived.word)) continue;
       grows = followers.add(derived.word) || grows;
     }
   }
   for (const DialectAxis& axis : dialect.axes) {
+    if (followers.is_one(axis.degree)) continue;
     if (are_asked_by(axis, followers)) followers.add("placement");
   }
   for (const DescribedModel& model : dialect.models) {

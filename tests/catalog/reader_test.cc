@@ -39,6 +39,18 @@ TEST(ParseJsonTest, WhatWasExpectedIsSaid) {
       {"[\"\xC3(\"]",
        "f.json: line 1, column 3: this is not JSON; expected a string in UTF-8 without control "
        "characters"},
+      {R"(["\x"])",
+       "f.json: line 1, column 3: this is not JSON; expected one of the escapes \\\" \\\\ \\/ \\b "
+       "\\f \\n \\r \\t \\uXXXX"},
+      {"[\"a\tb\"]",
+       "f.json: line 1, column 4: this is not JSON; expected a string in UTF-8 without control "
+       "characters"},
+      {R"(["\udc00"])",
+       "f.json: '\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD' is no text; expected UTF-8, and escapes of "
+       "whole characters"},
+      {R"({"\udc00": 1})",
+       "f.json: '\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD' is no text; expected UTF-8, and escapes of "
+       "whole characters"},
       {"[1e999]", "f.json: line 1, column 2: a number is beyond what JSON readers handle"},
   };
   for (const auto& [text, complaint] : complaints) {
@@ -54,6 +66,20 @@ TEST(ParseJsonTest, NumbersStayExactAndStringsWhole) {
   EXPECT_EQ(parse_json(R"(["\u00e9\ud83d\ude00\n\\", "é", "a\u0000b"])", "f.json").dump(),
             R"(["é😀\n\\","é","a\u0000b"])");
   EXPECT_EQ(parse_json("\xEF\xBB\xBF{}", "f.json").dump(), "{}");
+}
+
+TEST(ParseJsonTest, NumbersOfAnyLengthAreTheNearestDoubles) {
+  const auto number = [](const std::string& text) {
+    return parse_json("[" + text + "]", "f.json")[0].get<double>();
+  };
+  EXPECT_EQ(number("0." + std::string(400, '0') + "1"), 0.0);
+  EXPECT_EQ(number("0e40"), 0.0);
+  EXPECT_EQ(number("0.0e99"), 0.0);
+  EXPECT_EQ(number("123456789012345678901234567890e270"), 123456789012345678901234567890e270);
+  EXPECT_EQ(number("18446744073709551616"), 18446744073709551616.0);
+  EXPECT_EQ(number("-9223372036854775809"), -9223372036854775808.0);
+  EXPECT_EQ(number("9007199254740993.0"), 9007199254740992.0);
+  EXPECT_EQ(number("2.2250738585072011e-308"), 2.2250738585072011e-308);
 }
 
 TEST(ParseJsonTest, AKeyMayStandOnlyOnce) {

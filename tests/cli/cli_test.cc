@@ -80,6 +80,7 @@ TEST(TorchTest, WithoutPythonAMessageSaysWhatIsNeeded) {
 
 TEST(WrongInputTest, EveryMessageSaysWhereAndWhat) {
   expect_wrong_input("derve 70B", "subcommand: 'derve' is not known;");
+  expect_wrong_input("--memory_limit 1GB derve 70B", "subcommand: 'derve' is not known;");
   expect_wrong_input("derve 70B", "did you mean 'derive'?");
   expect_wrong_input("derive 70B --placment dp=8:ddp", "did you mean '--placement'?");
   expect_wrong_input("derive 70B extra --placement dp=8:ddp",

@@ -37,11 +37,32 @@ TEST(UnseenLaunchTest, WhatCannotBeReadIsAskedFor) {
   EXPECT_EQ(said_of(open, "recompute"), "");
 }
 
-// torchrun starts one node unless it is told of more.
+// The last line has the last word, also where nobody can read it; what changes nothing is not asked
+// for.
+TEST(UnseenLaunchTest, WhatIsAskedForIsWhatTheJobNeeds) {
+  const auto read = [](const std::string& more) {
+    return launched({{"a.sh", "torchrun --nnodes 1 --nproc_per_node 8 " + kPretrain + more}});
+  };
+  EXPECT_TRUE(asks_for(read("--optimizer sgd --optimizer ademamix"), "--set optimizer="));
+  EXPECT_TRUE(asks_for(read("--clip-grad 2.0 --clip-grad $C"), "--set clip="));
+  EXPECT_EQ(said_of(read("--clip-grad $C --clip-grad 2.0"), "clip"), "2.0");
+  for (const std::string more :
+       {"--context-parallel-size 1 --cp-comm-type foo", "--tokenizer-type $T"}) {
+    const Imported result = read(more);
+    EXPECT_TRUE(result.missing.empty()) << more << result.missing.front().what;
+    EXPECT_EQ(said_of(result, "placement"), "dp=4:ddp tp=2:tp") << more;
+  }
+}
+
+// torchrun starts one node unless it is told of more; a batch system and a list of hosts may.
 TEST(UnseenLaunchTest, DevicesOfOneNodeAreAllThereAre) {
   const Imported one = launched({{"a.sh", "torchrun --nproc_per_node=8 " + kPretrain}});
   EXPECT_EQ(said_of(one, "placement"), "dp=4:ddp tp=2:tp");
   EXPECT_FALSE(asks_for(one, "--world-size"));
+  for (const std::string begin : {"#SBATCH --ntasks=32\n#SBATCH --gpus-per-node=8\nsrun python ",
+                                  "deepspeed --hostfile hosts --num_gpus 8 "}) {
+    EXPECT_TRUE(asks_for(launched({{"a.sh", begin + kPretrain}}), "--world-size")) << begin;
+  }
 }
 
 // Heads that predict further tokens are blocks of the model, of which not every model here has any.
@@ -102,6 +123,17 @@ TEST(UnseenLaunchTest, FlagsOfTheLauncherShardAndOffload) {
                    "--parallelism_config_dp_replicate_size 2 "
                    "--parallelism_config_dp_shard_size 1 --parallelism_config_cp_size 2 "),
             "rep=2:ddp cp=2:gather+fsdp");
+  EXPECT_EQ(placed("--use_fsdp --fsdp_version 2 --parallelism_config_cp_size 2 "), "dp=4:fsdp")
+      << "sizes are passed over without --use_parallelism_config";
+  const auto recompute = [&](const std::string& flags, const std::string& more) {
+    const Imported result =
+        launched({{"a.sh", "accelerate launch --num_processes 4 " + flags + script + more}});
+    EXPECT_FALSE(is_found(result, "PL002"));
+    return said_of(result, "recompute");
+  };
+  const std::string kept = "--fsdp_activation_checkpointing true ";
+  EXPECT_EQ(recompute("--use_fsdp " + kept, " --gradient_checkpointing False"), "full");
+  EXPECT_NE(recompute(kept, ""), "full");
 }
 
 // A model of another machine is the one that it is called by; one that is called by no name of the
