@@ -138,6 +138,18 @@ Linted linted(const LintCall& call) {
   return all;
 }
 
+void print_findings(const LintCall& call, const Linted& all) {
+  const std::string format = call.flags.json ? "json" : call.format;
+  if (format == "json") print(lint_json(all.findings));
+  if (format == "sarif") {
+    print(sarif_of(all.findings).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+  if (format == "github") print(annotations_of(all.findings));
+  const bool is_silent = all.findings.empty() && !all.refused.empty();  // of what was refused
+  if (format == "text" && !is_silent) print(text_of(all.findings));
+  for (const std::string& why : all.refused) print_warning(why);
+}
+
 int lint_sources(const LintCall& call) {
   Linted all = linted(call);
   if (call.fix) {
@@ -145,19 +157,9 @@ int lint_sources(const LintCall& call) {
     if (!diff.empty() && call.format == "text" && !call.flags.json) print(diff);
     all = linted(call);
   }
-  const std::vector<LintFinding>& findings = all.findings;
-  if (call.flags.json || call.format == "json") {
-    print(lint_json(findings));
-  } else if (call.format == "sarif") {
-    print(sarif_of(findings).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-  } else {
-    const bool is_text = call.format == "text";
-    if (!is_text) print(annotations_of(findings));
-    if (is_text && (!findings.empty() || all.refused.empty())) print(text_of(findings));
-  }
-  for (const std::string& why : all.refused) print_warning(why);
+  print_findings(call, all);
   if (!all.refused.empty()) return kWrongInput;
-  return has_error(findings) ? kBad : kGood;
+  return has_error(all.findings) ? kBad : kGood;
 }
 
 }  // namespace

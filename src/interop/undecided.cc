@@ -183,18 +183,23 @@ bool are_asked_by(const DescribedModel& model, const Followers& followers) {
   return followers.are_asked_by(model.when, words);
 }
 
+// Whether a rule gave a word that was not there before.
+bool add_derived(const Dialect& dialect, Followers& followers) {
+  bool grows = false;
+  for (const DerivedWord& derived : dialect.derived) {
+    if (!followers.are_asked_by(derived.when, operands_of_rule(derived))) continue;
+    if (!derived.replaces && followers.is_said(derived.word)) continue;
+    grows = followers.add(derived.word) || grows;
+  }
+  return grows;
+}
+
 void add_followers(const Dialect& dialect, Followers& followers) {
-  for (bool grows = true; grows;) {
-    grows = false;
-    for (const DerivedWord& derived : dialect.derived) {
-      if (!followers.are_asked_by(derived.when, operands_of_rule(derived))) continue;
-      if (!derived.replaces && followers.is_said(derived.word)) continue;
-      grows = followers.add(derived.word) || grows;
-    }
+  while (add_derived(dialect, followers)) {
   }
   for (const DialectAxis& axis : dialect.axes) {
-    if (followers.is_one(axis.degree)) continue;
-    if (are_asked_by(axis, followers)) followers.add("placement");
+    const bool is_asked = !followers.is_one(axis.degree) && are_asked_by(axis, followers);
+    if (is_asked) followers.add("placement");
   }
   for (const DescribedModel& model : dialect.models) {
     if (are_asked_by(model, followers)) followers.add("model");

@@ -41,8 +41,8 @@ TEST(UnseenNativeTest, AxolotlsShardingByEitherOfItsKeys) {
 }
 
 TEST(UnseenNativeTest, ScalesOfAxolotlsAdaptersAreAKey) {
-  const Imported result = native_yaml(
-      std::string(kAxolotlBase) + "adapter: lora\nlora_r: 16\npeft_use_rslora: true\n");
+  const Imported result =
+      native_yaml(std::string(kAxolotlBase) + "adapter: lora\nlora_r: 16\npeft_use_rslora: true\n");
   EXPECT_FALSE(is_found(result, "PL001"));
   EXPECT_EQ(fate_of_key(result, "peft_use_rslora"), Fate::no_effect);
 }
@@ -60,8 +60,8 @@ TEST(UnseenNativeTest, PartsAndRoundsOfMaxTextsStages) {
   EXPECT_EQ(said_of(rounds, "placement"), "");
   EXPECT_TRUE(asks_for(rounds, "all 4 stages 8 times"));
   EXPECT_TRUE(asks_for(rounds, "--placement TEXT"));
-  const Imported twice = native_yaml(
-      std::string(kMaxTextStages) + "num_pipeline_repeats: 2\nnum_layers_per_pipeline_stage: 4\n");
+  const Imported twice = native_yaml(std::string(kMaxTextStages) +
+                                     "num_pipeline_repeats: 2\nnum_layers_per_pipeline_stage: 4\n");
   EXPECT_TRUE(asks_for(twice, "all 4 stages 2 times"));
   const Imported placed =
       native_of(SourceForm::yaml, kMaxTextStages, {{"placement", "pp=4:1f1b rep=2:ddp"}});
@@ -140,13 +140,12 @@ TEST(UnseenNativeTest, NanotronsGradientsInPlace) {
 
 TEST(UnseenNativeTest, MptWithAHeadOfItsOwn) {
   const auto model = [](const std::string& more) {
-    return said_of(
-        native_yaml("max_seq_len: 2048\nglobal_train_batch_size: 64\n"
-                    "device_train_microbatch_size: 8\nprecision: amp_bf16\n"
-                    "train_loader:\n  name: text\nmodel:\n  name: mpt_causal_lm\n"
-                    "  d_model: 1024\n  n_heads: 16\n  n_layers: 24\n" +
-                    more),
-        "model");
+    return said_of(native_yaml("max_seq_len: 2048\nglobal_train_batch_size: 64\n"
+                               "device_train_microbatch_size: 8\nprecision: amp_bf16\n"
+                               "train_loader:\n  name: text\nmodel:\n  name: mpt_causal_lm\n"
+                               "  d_model: 1024\n  n_heads: 16\n  n_layers: 24\n" +
+                               more),
+                   "model");
   };
   const std::string own = model("  tie_word_embeddings: false\n");
   EXPECT_NE(own.find(R"("tie_word_embeddings":false)"), std::string::npos) << own;
@@ -223,13 +222,13 @@ TEST(UnseenNativeTest, DevicesThatShareASampleOfTheFactory) {
 }
 
 TEST(UnseenNativeTest, TheFactorysFlagsSayTheSame) {
-  const Imported result = native_of(
-      SourceForm::arguments,
-      "torchrun --nproc_per_node 8 src/train.py --stage sft --do_train true \\\n"
-      "  --finetuning_type full --model_name_or_path Qwen/Qwen3-8B --cutoff_len 8192 \\\n"
-      "  --per_device_train_batch_size 1 --gradient_accumulation_steps 8 --bf16 true \\\n"
-      "  --template qwen --dataset identity --use_badam true \\\n"
-      "  --sequence_parallel_size 4 --sequence_parallel_mode ulysses\n");
+  const Imported result =
+      native_of(SourceForm::arguments,
+                "torchrun --nproc_per_node 8 src/train.py --stage sft --do_train true \\\n"
+                "  --finetuning_type full --model_name_or_path Qwen/Qwen3-8B --cutoff_len 8192 \\\n"
+                "  --per_device_train_batch_size 1 --gradient_accumulation_steps 8 --bf16 true \\\n"
+                "  --template qwen --dataset identity --use_badam true \\\n"
+                "  --sequence_parallel_size 4 --sequence_parallel_mode ulysses\n");
   EXPECT_TRUE(asks_for(result, "BAdam"));
   EXPECT_EQ(said_of(result, "placement"), "dp=2:ddp sp=4:heads+ddp");
   EXPECT_EQ(said_of(result, "global-batch"), "16");
