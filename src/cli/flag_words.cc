@@ -29,17 +29,6 @@ std::string plain(const std::string& flag) {
   return text;
 }
 
-const CLI::App* called_command(const CLI::App& program, int argc, const char* const* argv) {
-  for (int i = 1; i < argc; ++i) {
-    // The value of a flag before the command may be a command's name: --data data.
-    if (i > 1 && is_followed_by_value(argv[i - 1])) continue;
-    for (const CLI::App* command : program.get_subcommands({})) {
-      if (command->get_name() == argv[i]) return command;
-    }
-  }
-  return nullptr;
-}
-
 /// "-ofile" is the flag -o with its value, and "-html" the flag --html.
 bool is_short_with_value(const CLI::App* command, const std::string& word) {
   if (word[1] == '-' || command == nullptr) return false;
@@ -117,9 +106,9 @@ std::vector<std::string> flag_names(const CLI::App& program, const CLI::App* com
   return names;
 }
 
-std::vector<std::string> with_known_flags(const CLI::App& program, int argc,
-                                          const char* const* argv) {
-  const CLI::App* command = called_command(program, argc, argv);
+std::vector<std::string> with_known_flags(const CLI::App& program, const std::string& called,
+                                          int argc, const char* const* argv) {
+  const CLI::App* command = called.empty() ? nullptr : program.get_subcommand(called);
   FlagWords flags(program, command);
   std::vector<std::string> words;
   bool ended = false;

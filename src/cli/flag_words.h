@@ -16,8 +16,8 @@ bool is_followed_by_value(const std::string& word);
 
 /// The words of a call, with flags that the called command does not know under the name that it
 /// does: "--global_batch_size=8" as "--global-batch=8". Throws InputError for a flag that is known
-/// to be none, with what to write instead.
-std::vector<std::string> with_known_flags(const CLI::App& program, int argc,
-                                          const char* const* argv);
+/// to be none, with what to write instead. `called`: the command's name; empty: none is called.
+std::vector<std::string> with_known_flags(const CLI::App& program, const std::string& called,
+                                          int argc, const char* const* argv);
 
 }  // namespace placet

@@ -112,8 +112,8 @@ struct Linted {
 };
 
 // One file by itself; nothing where it is of no dialect.
-std::vector<LintFinding> findings_of_file(const LintCall& call, const std::string& file) {
-  const Catalog catalog = called_catalog();
+std::vector<LintFinding> findings_of_file(const Catalog& catalog, const LintCall& call,
+                                          const std::string& file) {
   const Source source = source_of(call.flags.words.texts, file);
   const bool is_known = !call.flags.words.dialect.empty() ||
                         !guess_dialect(catalog, *dialect_heads(catalog), source).empty();
@@ -126,11 +126,12 @@ std::vector<LintFinding> findings_of_file(const LintCall& call, const std::strin
 // Of the sources together, as one job; or of each alone, and what one of them is refused for keeps
 // no other from being checked.
 Linted linted(const LintCall& call) {
-  if (!call.each) return {linted_of(called_catalog(), call.flags.words), {}};
+  const Catalog catalog = called_catalog();
+  if (!call.each) return {linted_of(catalog, call.flags.words), {}};
   Linted all;
   for (const std::string& file : call.flags.words.sources) {
     try {
-      std::ranges::move(findings_of_file(call, file), std::back_inserter(all.findings));
+      std::ranges::move(findings_of_file(catalog, call, file), std::back_inserter(all.findings));
     } catch (const InputError& error) {
       all.refused.emplace_back(error.what());
     }

@@ -227,8 +227,9 @@ std::unique_ptr<CLI::App> make_program(const std::string& called, Action& action
 int run(int argc, const char* const* given) {
   hand_over_to_python(argc, given);
   Action action;
-  const auto program = make_program(called_word(argc, given), action);
-  const std::vector<std::string> words = with_known_flags(*program, argc, given);
+  const std::string called = called_word(argc, given);
+  const auto program = make_program(called, action);
+  const std::vector<std::string> words = with_known_flags(*program, called, argc, given);
   std::vector<const char*> pointers;
   pointers.reserve(words.size());
   for (const std::string& word : words) pointers.push_back(word.c_str());
@@ -237,8 +238,8 @@ int run(int argc, const char* const* given) {
   try {
     program->parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    const auto called = program->get_subcommands();
-    print(called.empty() ? program->help() : called.front()->help("placet"));
+    const auto commands = program->get_subcommands();
+    print(commands.empty() ? program->help() : commands.front()->help("placet"));
     return kGood;
   } catch (const CLI::CallForVersion&) {
     print("placet " PLACET_VERSION "\n");

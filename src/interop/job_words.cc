@@ -194,12 +194,14 @@ bool is_model(const Catalog& catalog, const std::string& word) {
   }
 }
 
-// Whether it is the path of a model that is not on this machine.
+// Whether a model is told by a path that is not on this machine.
 bool is_elsewhere(const Catalog& catalog, const std::string& model) {
-  if (model.starts_with('{') || !is_model(catalog, model)) return false;
-  const std::string meant = meant_model(catalog, model).text;
   std::error_code error;
-  return names_a_file(meant) && !std::filesystem::exists(meant, error);
+  if (model.starts_with('{') || !names_a_file(model) || std::filesystem::exists(model, error)) {
+    return false;
+  }
+  // "Qwen/Qwen3-8B" looks like a path and means a model of the catalogue.
+  return is_model(catalog, model) && names_a_file(meant_model(catalog, model).text);
 }
 
 // A number, true or false as JSON has them, or a text.
@@ -265,7 +267,8 @@ void check_model(const Catalog& catalog, const Dialect& dialect, Imported& impor
     imported.job.erase(model);
   } else if (is_elsewhere(catalog, model->second)) {
     imported.missing.push_back(
-        {"a model that is here ('" + model->second + "' is not on this machine)", "--model NAME"});
+        {"a model that can be read ('" + model->second + "' is not on this machine)",
+         "--model NAME"});
     imported.job.erase(model);
   }
 }
@@ -412,7 +415,7 @@ void take_model_by_path(const Catalog& catalog, Words& words, std::vector<Ledger
   if (name.empty()) return;
   for (LedgerLine& line : ledger) {
     if (line.setting.value != model->second || line.fate != Fate::understood) continue;
-    line.what += ": " + name + " is assumed, as it is called so and is not on this machine";
+    line.what += ": " + name + " is assumed by the path's name, as there is no such path here";
   }
   model->second = name;
 }

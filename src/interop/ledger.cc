@@ -155,7 +155,7 @@ void add_idle(const Source& source, std::size_t begin, Imported& imported) {
       [](const LedgerLine& a, const LedgerLine& b) { return a.setting.line < b.setting.line; });
 }
 
-// What a later line of one source says and nobody can read, an earlier one no longer says.
+// A line that nobody can read leaves nothing of what earlier lines of its source say of the word.
 void take_back_unread(const LedgerLine& line, const Words& before, Imported& imported) {
   const bool is_unread =
       line.said.empty() && imported.unclear.contains(line.word) && line.fate != Fate::no_effect;

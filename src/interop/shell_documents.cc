@@ -1,9 +1,7 @@
 #include "interop/shell_documents.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
-#include <string_view>
 
 #include "interop/shell_text.h"
 
@@ -93,8 +91,8 @@ std::string line_of_document(const OpenedDocument& opened, const std::string& li
 }
 
 bool is_configuration_name(const std::string& name) {
-  return std::ranges::any_of(std::to_array<std::string_view>({".yaml", ".yml", ".json", ".toml"}),
-                             [&](std::string_view ending) { return name.ends_with(ending); });
+  return name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json") ||
+         name.ends_with(".toml");
 }
 
 }  // namespace placet

@@ -150,6 +150,7 @@ struct Followers {
     });
   }
 
+  // Whether an axis has one device, so that its terms change nothing.
   bool is_one(const std::string& degree) const {
     const auto found = imported.words.find(degree);
     return found != imported.words.end() && found->second == "1";
@@ -268,7 +269,7 @@ void ask_for_words(const std::map<std::string, std::string>& words, const std::s
   }
 }
 
-// Words of which something is said that has no counterpart, and where. What the engine fills in
+// Words whose value is not understood, and where it is said. What the engine fills in
 // itself ("auto") is asked for where it is needed.
 std::map<std::string, std::string> unread_words(const Imported& imported) {
   std::map<std::string, std::string> unread;
@@ -317,7 +318,7 @@ void ask_for_undecided(Imported& imported) {
   std::erase_if(imported.undecided,
                 [&](const auto& entry) { return imported.words.contains(entry.first); });
   ask_for_words(imported.undecided, "left to branches that are not decided", imported);
-  ask_for_words(unread_words(imported), "of which something is said that cannot be read", imported);
+  ask_for_words(unread_words(imported), "whose value is not understood", imported);
 }
 
 std::set<std::string> words_of_undecided(const Imported& imported) {

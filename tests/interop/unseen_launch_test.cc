@@ -150,7 +150,7 @@ TEST(UnseenLaunchTest, AModelOfAnotherMachineGoesByItsName) {
   EXPECT_EQ(said_of(known, "model"), "llama-2-13b");
   EXPECT_FALSE(is_found(known, "PL100"));
   const Imported unknown = read("/nowhere/models/my-run-7");
-  EXPECT_TRUE(asks_for(unknown, "'/nowhere/models/my-run-7' is not on this machine"));
+  EXPECT_TRUE(asks_for(unknown, "can be read ('/nowhere/models/my-run-7' is not on this machine"));
 }
 
 // A script's own configuration holds what it writes, and what the script is called with is no part
