@@ -7,6 +7,7 @@
 
 #include "catalog/catalog_files.h"
 #include "catalog/job.h"
+#include "imported.h"
 #include "interop/dialect.h"
 #include "units/error.h"
 
@@ -21,8 +22,7 @@ constexpr const char* kToml =
     "[activation_checkpoint]\nmode = \"full\"\n";
 
 Imported imported(const std::string& text, SourceForm form, const Words& given) {
-  return import_sources(
-      find_catalog(), {.sources = {parse_source(text, form, "f")}, .dialect = {}, .given = given});
+  return import_text(form, text, given);
 }
 
 std::vector<std::string> codes_of(const Imported& result) {

@@ -8,6 +8,19 @@
 
 namespace placet {
 
+Imported import_text(SourceForm form, const std::string& text, const Words& given) {
+  return import_sources(
+      find_catalog(), {.sources = {parse_source(text, form, "f")}, .dialect = {}, .given = given});
+}
+
+Imported import_texts(const std::vector<std::pair<std::string, std::string>>& texts,
+                      const Words& given) {
+  ImportRequest request{.sources = {}, .dialect = {}, .given = given};
+  const SourceTexts named(texts.begin(), texts.end());
+  for (const auto& [name, text] : texts) request.sources.push_back(source_of(named, name));
+  return import_sources(find_catalog(), request);
+}
+
 std::string said_of(const Imported& imported, const std::string& word) {
   const auto found = imported.job.find(word);
   return found == imported.job.end() ? std::string() : found->second;

@@ -11,8 +11,7 @@ namespace placet {
 namespace {
 
 Imported low_bits_read(const std::string& text, SourceForm form, const Words& given = {}) {
-  return import_sources(
-      find_catalog(), {.sources = {parse_source(text, form, "f")}, .dialect = {}, .given = given});
+  return import_text(form, text, given);
 }
 
 struct LowBits {

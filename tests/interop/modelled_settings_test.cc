@@ -4,6 +4,7 @@
 
 #include "catalog/job.h"
 #include "derive/derive.h"
+#include "imported.h"
 #include "interop/diff.h"
 #include "interop/import.h"
 
@@ -15,8 +16,7 @@ Job job_of(const Imported& imported) {
 }
 
 Imported read(const std::string& text, SourceForm form, const Words& given) {
-  return import_sources(
-      find_catalog(), {.sources = {parse_source(text, form, "f")}, .dialect = {}, .given = given});
+  return import_text(form, text, given);
 }
 
 Bytes kept(const Job& job) { return derive(job).memory.front().at_rest[3]; }

@@ -12,13 +12,10 @@
 namespace placet {
 namespace {
 
+// On 8 devices, unless others are given.
 Imported read_of(const std::vector<std::pair<std::string, std::string>>& texts, Words given = {}) {
-  ImportRequest request{.sources = {}, .dialect = {}, .given = {{"world-size", "8"}}};
-  given.insert(request.given.begin(), request.given.end());
-  request.given = std::move(given);
-  SourceTexts named(texts.begin(), texts.end());
-  for (const auto& [name, text] : texts) request.sources.push_back(source_of(named, name));
-  return import_sources(find_catalog(), request);
+  given.emplace("world-size", "8");
+  return import_texts(texts, given);
 }
 
 const std::string kAxolotl =

@@ -13,8 +13,7 @@ namespace placet {
 namespace {
 
 Imported read_real(const std::string& text, SourceForm form, const Words& given) {
-  return import_sources(
-      find_catalog(), {.sources = {parse_source(text, form, "f")}, .dialect = {}, .given = given});
+  return import_text(form, text, given);
 }
 
 Imported script_read(const std::string& text, const Words& given = {}) {

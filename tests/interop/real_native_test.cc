@@ -12,13 +12,8 @@
 namespace placet {
 namespace {
 
-Imported read_as(SourceForm form, const std::string& text, const Words& given) {
-  return import_sources(
-      find_catalog(), {.sources = {parse_source(text, form, "f")}, .dialect = {}, .given = given});
-}
-
 Imported read_yaml(const std::string& text, const Words& given) {
-  return read_as(SourceForm::yaml, text, given);
+  return import_text(SourceForm::yaml, text, given);
 }
 
 constexpr const char* kMaxText =
@@ -78,11 +73,11 @@ TEST(RealNativeTest, MaxTextsFormatsAndCapacity) {
 
 TEST(RealNativeTest, MaxTextOnALaunchLine) {
   const Imported result =
-      read_as(SourceForm::arguments,
-              "export LIBTPU_INIT_ARGS=\"--xla_some_flag=true\"\n"
-              "python3 -m MaxText.train MaxText/configs/base.yml model_name=llama3.1-8b \\\n"
-              "  per_device_batch_size=2 max_target_length=8192 ici_fsdp_parallelism=16\n",
-              {{"world-size", "16"}});
+      import_text(SourceForm::arguments,
+                  "export LIBTPU_INIT_ARGS=\"--xla_some_flag=true\"\n"
+                  "python3 -m MaxText.train MaxText/configs/base.yml model_name=llama3.1-8b \\\n"
+                  "  per_device_batch_size=2 max_target_length=8192 ici_fsdp_parallelism=16\n",
+                  {{"world-size", "16"}});
   EXPECT_EQ(said_of(result, "placement"), "dp=16:fsdp");
   EXPECT_EQ(said_of(result, "model"), "llama-3.1-8b");
   EXPECT_EQ(said_of(result, "global-batch"), "32");
@@ -92,11 +87,11 @@ TEST(RealNativeTest, MaxTextOnALaunchLine) {
 // goes on.
 TEST(RealNativeTest, SlipsInWhatAScriptIsToldAreFound) {
   const Imported result =
-      read_as(SourceForm::arguments,
-              "OWN=1\nexport OTHER=2\npython3 MaxText/train.py MaxText/configs/base.yml \\\n"
-              "  model_name=llama3.1-8b ici_fdsp_parallelism=8 \\\n"
-              "  per_device_batch_size=1 max_target_length=2048\nLAST=3\n",
-              {{"world-size", "8"}});
+      import_text(SourceForm::arguments,
+                  "OWN=1\nexport OTHER=2\npython3 MaxText/train.py MaxText/configs/base.yml \\\n"
+                  "  model_name=llama3.1-8b ici_fdsp_parallelism=8 \\\n"
+                  "  per_device_batch_size=1 max_target_length=2048\nLAST=3\n",
+                  {{"world-size", "8"}});
   EXPECT_EQ(fate_of_key(result, "OWN"), Fate::kept);
   EXPECT_EQ(fate_of_key(result, "OTHER"), Fate::kept);
   EXPECT_EQ(fate_of_key(result, "LAST"), Fate::kept);
@@ -249,7 +244,8 @@ constexpr const char* kTitan =
 
 TEST(RealNativeTest, TorchtitansFormatsReachTheJob) {
   const auto precision = [](const std::string& more) {
-    return said_of(read_as(SourceForm::toml, kTitan + more, {{"world-size", "8"}}), "precision");
+    return said_of(import_text(SourceForm::toml, kTitan + more, {{"world-size", "8"}}),
+                   "precision");
   };
   EXPECT_EQ(precision(""), "");
   EXPECT_EQ(precision("dtype = \"float32\"\n"), "");
@@ -261,25 +257,25 @@ TEST(RealNativeTest, TorchtitansFormatsReachTheJob) {
 constexpr const char* kOnHost = "+offload(parameters)+offload(gradients)+offload(optimizer)";
 
 TEST(RealNativeTest, TorchtitansStatesOnTheHost) {
-  const Imported host = read_as(
+  const Imported host = import_text(
       SourceForm::toml, std::string(kTitan) + "enable_cpu_offload = true\n", {{"world-size", "8"}});
   EXPECT_EQ(said_of(host, "placement"), std::string("dp=8:fsdp") + kOnHost);
 }
 
 // Keys of forks have a figure.
 TEST(RealNativeTest, KeysOfTorchtitansForks) {
-  const Imported fork = read_as(SourceForm::toml,
-                                std::string(kTitan) +
-                                    "dataset_type = \"nanoset\"\n[optimizer]\n"
-                                    "swap_optimizer = true\nstate_dtype = \"bfloat16\"\n",
-                                {{"world-size", "8"}});
+  const Imported fork = import_text(SourceForm::toml,
+                                    std::string(kTitan) +
+                                        "dataset_type = \"nanoset\"\n[optimizer]\n"
+                                        "swap_optimizer = true\nstate_dtype = \"bfloat16\"\n",
+                                    {{"world-size", "8"}});
   EXPECT_EQ(fate_of_key(fork, "optimizer.swap_optimizer"), Fate::not_modelled);
   EXPECT_EQ(fate_of_key(fork, "optimizer.state_dtype"), Fate::not_modelled);
   EXPECT_EQ(fate_of_key(fork, "training.dataset_type"), Fate::no_effect);
 }
 
 Imported read_experts(const std::string& degrees, const std::string& world) {
-  return read_as(
+  return import_text(
       SourceForm::toml,
       "[model]\nname = \"qwen3\"\nflavor = \"30B-A3B\"\n[training]\nlocal_batch_size = 1\n"
       "seq_len = 4096\n[parallelism]\n" +
@@ -315,16 +311,16 @@ TEST(RealNativeTest, ExpertsOverOtherRanksAreAConflict) {
   EXPECT_TRUE(is_found(read_experts(both + "expert_parallel_degree = 2\n", "8"), "PL070"));
   EXPECT_TRUE(is_found(read_experts(both + "expert_parallel_degree = 16\n", "8"), "PL071"));
   EXPECT_FALSE(is_found(read_experts(both + "expert_parallel_degree = 8\n", "8"), "PL071"));
-  const Imported open = read_as(SourceForm::toml,
-                                "[training]\nlocal_batch_size = 1\n[parallelism]\n"
-                                "data_parallel_shard_degree = -1\nexpert_parallel_degree = 8\n",
-                                {});
+  const Imported open = import_text(SourceForm::toml,
+                                    "[training]\nlocal_batch_size = 1\n[parallelism]\n"
+                                    "data_parallel_shard_degree = -1\nexpert_parallel_degree = 8\n",
+                                    {});
   EXPECT_FALSE(is_found(open, "PL071"));
 }
 
 // One engine has no prediction modules, another has none where none are asked for.
 TEST(RealNativeTest, ModelsWithoutTheirPredictionModules) {
-  const Imported titan = read_as(
+  const Imported titan = import_text(
       SourceForm::toml,
       "[model]\nname = \"deepseek_v3\"\nflavor = \"671B\"\n[training]\nlocal_batch_size = 1\n"
       "[parallelism]\nexpert_parallel_degree = 8\n",

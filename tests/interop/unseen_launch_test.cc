@@ -8,13 +8,6 @@
 namespace placet {
 namespace {
 
-Imported launched(const std::vector<std::pair<std::string, std::string>>& texts, Words given = {}) {
-  ImportRequest request{.sources = {}, .dialect = {}, .given = std::move(given)};
-  const SourceTexts named(texts.begin(), texts.end());
-  for (const auto& [name, text] : texts) request.sources.push_back(source_of(named, name));
-  return import_sources(find_catalog(), request);
-}
-
 // Of Megatron-LM; the model lacks what a test is about.
 const std::string kPretrain =
     "pretrain_gpt.py --tensor-model-parallel-size 2 --num-layers 12 --hidden-size 768 "
@@ -26,13 +19,14 @@ const std::string kPretrain =
 // An optimizer that nobody knows is not AdamW, and a value that holds a variable is no default.
 TEST(UnseenLaunchTest, WhatCannotBeReadIsAskedFor) {
   const std::string line = "torchrun --nnodes 1 --nproc_per_node 8 " + kPretrain;
-  EXPECT_EQ(said_of(launched({{"a.sh", line}}), "optimizer"), "");
-  const Imported unknown = launched({{"a.sh", line + "--optimizer ademamix"}});
+  EXPECT_EQ(said_of(import_texts({{"a.sh", line}}), "optimizer"), "");
+  const Imported unknown = import_texts({{"a.sh", line + "--optimizer ademamix"}});
   EXPECT_TRUE(asks_for(unknown, "--optimizer ademamix at a.sh:1"));
   EXPECT_TRUE(asks_for(unknown, "--set optimizer=VALUE"));
-  EXPECT_FALSE(asks_for(
-      launched({{"a.sh", line + "--optimizer ademamix"}}, {{"optimizer", "adamw"}}), "optimizer"));
-  const Imported open = launched({{"a.sh", line + "--recompute-granularity $KIND"}});
+  EXPECT_FALSE(
+      asks_for(import_texts({{"a.sh", line + "--optimizer ademamix"}}, {{"optimizer", "adamw"}}),
+               "optimizer"));
+  const Imported open = import_texts({{"a.sh", line + "--recompute-granularity $KIND"}});
   EXPECT_TRUE(asks_for(open, "--recompute-granularity $KIND at a.sh:1"));
   EXPECT_EQ(said_of(open, "recompute"), "");
 }
@@ -41,7 +35,7 @@ TEST(UnseenLaunchTest, WhatCannotBeReadIsAskedFor) {
 // for.
 TEST(UnseenLaunchTest, WhatIsAskedForIsWhatTheJobNeeds) {
   const auto read = [](const std::string& more) {
-    return launched({{"a.sh", "torchrun --nnodes 1 --nproc_per_node 8 " + kPretrain + more}});
+    return import_texts({{"a.sh", "torchrun --nnodes 1 --nproc_per_node 8 " + kPretrain + more}});
   };
   EXPECT_TRUE(asks_for(read("--optimizer sgd --optimizer ademamix"), "--set optimizer="));
   EXPECT_TRUE(asks_for(read("--clip-grad 2.0 --clip-grad $C"), "--set clip="));
@@ -56,25 +50,25 @@ TEST(UnseenLaunchTest, WhatIsAskedForIsWhatTheJobNeeds) {
 
 // torchrun starts one node unless it is told of more; a batch system and a list of hosts may.
 TEST(UnseenLaunchTest, DevicesOfOneNodeAreAllThereAre) {
-  const Imported one = launched({{"a.sh", "torchrun --nproc_per_node=8 " + kPretrain}});
+  const Imported one = import_texts({{"a.sh", "torchrun --nproc_per_node=8 " + kPretrain}});
   EXPECT_EQ(said_of(one, "placement"), "dp=4:ddp tp=2:tp");
   EXPECT_FALSE(asks_for(one, "--world-size"));
   for (const std::string begin : {"#SBATCH --ntasks=32\n#SBATCH --gpus-per-node=8\nsrun python ",
                                   "deepspeed --hostfile hosts --num_gpus 8 "}) {
-    EXPECT_TRUE(asks_for(launched({{"a.sh", begin + kPretrain}}), "--world-size")) << begin;
+    EXPECT_TRUE(asks_for(import_texts({{"a.sh", begin + kPretrain}}), "--world-size")) << begin;
   }
 }
 
 // Heads that predict further tokens are blocks of the model, of which not every model here has any.
 TEST(UnseenLaunchTest, PredictionBlocksAreNotDropped) {
   const std::string more = "torchrun --nproc_per_node=8 " + kPretrain + "--mtp-num-layers 1 ";
-  EXPECT_EQ(fate_of_key(launched({{"a.sh", more}}), "--mtp-num-layers"), Fate::not_modelled);
+  EXPECT_EQ(fate_of_key(import_texts({{"a.sh", more}}), "--mtp-num-layers"), Fate::not_modelled);
   const std::string latent =
       "--swiglu --multi-latent-attention --q-lora-rank 96 --kv-lora-rank 64 --qk-head-dim 32 "
       "--qk-pos-emb-head-dim 16 --v-head-dim 32 --num-experts 8 --moe-ffn-hidden-size 256 "
       "--moe-router-topk 2 --moe-shared-expert-intermediate-size 256 ";
   const auto model = [&](const std::string& flags) {
-    return said_of(launched({{"a.sh", more + latent + flags}}), "model");
+    return said_of(import_texts({{"a.sh", more + latent + flags}}), "model");
   };
   EXPECT_NE(model("").find(R"("num_nextn_predict_layers":1)"), std::string::npos) << model("");
   // MindSpeed names the first dense blocks beside the frequency of the others.
@@ -86,11 +80,11 @@ TEST(UnseenLaunchTest, PredictionBlocksAreNotDropped) {
 }
 
 TEST(UnseenLaunchTest, SettingsOfAnotherProgramAreNoneOfMegatron) {
-  const Imported swift =
-      launched({{"a.sh",
-                 "NPROC_PER_NODE=2 megatron sft --tuner_type lora --tensor_model_parallel_size 2 "
-                 "--micro_batch_size 8 --global_batch_size 16 --sequence_parallel true --lr 1e-5 "
-                 "--recompute_granularity full"}});
+  const Imported swift = import_texts(
+      {{"a.sh",
+        "NPROC_PER_NODE=2 megatron sft --tuner_type lora --tensor_model_parallel_size 2 "
+        "--micro_batch_size 8 --global_batch_size 16 --sequence_parallel true --lr 1e-5 "
+        "--recompute_granularity full"}});
   EXPECT_TRUE(asks_for(swift, "ms-swift"));
 }
 
@@ -103,7 +97,7 @@ TEST(UnseenLaunchTest, AdaptersOfABridgeAreAskedAbout) {
       "train:\n  micro_batch_size: 1\n  global_batch_size: 8\n"
       "ddp:\n  use_distributed_optimizer: true\n";
   const Words world = {{"world-size", "8"}};
-  const Imported asked = launched({{"run_config.yaml", bridge}}, world);
+  const Imported asked = import_texts({{"run_config.yaml", bridge}}, world);
   EXPECT_TRUE(asks_for(asked, "--set lora=RANK"));
   EXPECT_EQ(fate_of_key(asked, "model.fine_grained_activation_offloading"), Fate::not_modelled);
 }
@@ -114,8 +108,9 @@ TEST(UnseenLaunchTest, FlagsOfTheLauncherShardAndOffload) {
       "examples/run_clm.py --model_name_or_path Qwen/Qwen3-0.6B --block_size 2048 "
       "--per_device_train_batch_size 1 --gradient_accumulation_steps 8 --output_dir o --bf16";
   const auto placed = [&](const std::string& flags) {
-    return said_of(launched({{"a.sh", "accelerate launch --num_processes 4 " + flags + script}}),
-                   "placement");
+    return said_of(
+        import_texts({{"a.sh", "accelerate launch --num_processes 4 " + flags + script}}),
+        "placement");
   };
   EXPECT_EQ(placed("--use_deepspeed --zero_stage 2 --offload_optimizer_device cpu "),
             "dp=4:zero2+offload(optimizer)");
@@ -127,7 +122,7 @@ TEST(UnseenLaunchTest, FlagsOfTheLauncherShardAndOffload) {
       << "sizes are passed over without --use_parallelism_config";
   const auto recompute = [&](const std::string& flags, const std::string& more) {
     const Imported result =
-        launched({{"a.sh", "accelerate launch --num_processes 4 " + flags + script + more}});
+        import_texts({{"a.sh", "accelerate launch --num_processes 4 " + flags + script + more}});
     EXPECT_FALSE(is_found(result, "PL002"));
     return said_of(result, "recompute");
   };
@@ -140,7 +135,7 @@ TEST(UnseenLaunchTest, FlagsOfTheLauncherShardAndOffload) {
 // catalogue is asked for.
 TEST(UnseenLaunchTest, AModelOfAnotherMachineGoesByItsName) {
   const auto read = [](const std::string& model) {
-    return launched(
+    return import_texts(
         {{"a.sh",
           "torchrun --nproc_per_node=4 train.py --model_name_or_path " + model +
               " --bf16 True --output_dir o --per_device_train_batch_size 1 --learning_rate 1e-5 "
@@ -162,16 +157,16 @@ TEST(UnseenLaunchTest, AScriptsOwnTomlIsRead) {
       "[parallelism]\ndata_parallel_shard_degree = -1\nEOF\n"
       "torchrun --nproc_per_node 8 --nnodes 1 -m torchtitan.train --job.config_file config.toml "
       "\"$@\"\n";
-  const Imported result = launched({{"run.sh", script}});
+  const Imported result = import_texts({{"run.sh", script}});
   EXPECT_EQ(said_of(result, "placement"), "dp=8:fsdp");
   EXPECT_EQ(said_of(result, "seq"), "4096");
 }
 
 TEST(UnseenLaunchTest, TasksOfAllNodesAreCounted) {
-  const Imported result = launched({{"a.slurm",
-                                     "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n"
-                                     "torchrun --nnodes 1 --nproc_per_node $SLURM_NPROCS " +
-                                         kPretrain}});
+  const Imported result = import_texts({{"a.slurm",
+                                         "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n"
+                                         "torchrun --nnodes 1 --nproc_per_node $SLURM_NPROCS " +
+                                             kPretrain}});
   EXPECT_EQ(said_of(result, "placement"), "dp=4:ddp tp=2:tp");
 }
 

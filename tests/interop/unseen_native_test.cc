@@ -11,14 +11,9 @@
 namespace placet {
 namespace {
 
-Imported native_of(SourceForm form, const std::string& text, const Words& given = {}) {
-  return import_sources(
-      find_catalog(), {.sources = {parse_source(text, form, "f")}, .dialect = {}, .given = given});
-}
-
 // On 8 devices.
 Imported native_yaml(const std::string& text) {
-  return native_of(SourceForm::yaml, text, {{"world-size", "8"}});
+  return import_text(SourceForm::yaml, text, {{"world-size", "8"}});
 }
 
 constexpr const char* kAxolotlBase =
@@ -64,7 +59,7 @@ TEST(UnseenNativeTest, PartsAndRoundsOfMaxTextsStages) {
                                      "num_pipeline_repeats: 2\nnum_layers_per_pipeline_stage: 4\n");
   EXPECT_TRUE(asks_for(twice, "all 4 stages 2 times"));
   const Imported placed =
-      native_of(SourceForm::yaml, kMaxTextStages, {{"placement", "pp=4:1f1b rep=2:ddp"}});
+      import_text(SourceForm::yaml, kMaxTextStages, {{"placement", "pp=4:1f1b rep=2:ddp"}});
   EXPECT_FALSE(asks_for(placed, "--placement"));
   EXPECT_EQ(said_of(placed, "placement"), "pp=4:1f1b rep=2:ddp");
 }
@@ -191,7 +186,7 @@ TEST(UnseenNativeTest, OptimizersThatTheFactoryMakesItself) {
     EXPECT_TRUE(asks_for(native_yaml(text), "--set optimizer=")) << key;
     EXPECT_TRUE(asks_for(native_yaml(text + "optim: adamw_torch\n"), "--set optimizer=")) << key;
     const Imported told =
-        native_of(SourceForm::yaml, text, {{"world-size", "8"}, {"optimizer", "sgd"}});
+        import_text(SourceForm::yaml, text, {{"world-size", "8"}, {"optimizer", "sgd"}});
     EXPECT_TRUE(told.missing.empty()) << key;
     EXPECT_EQ(said_of(told, "optimizer"), "sgd") << key;
     EXPECT_TRUE(native_yaml(kFactory + key + ": false\n").missing.empty()) << key;
@@ -222,13 +217,13 @@ TEST(UnseenNativeTest, DevicesThatShareASampleOfTheFactory) {
 }
 
 TEST(UnseenNativeTest, TheFactorysFlagsSayTheSame) {
-  const Imported result =
-      native_of(SourceForm::arguments,
-                "torchrun --nproc_per_node 8 src/train.py --stage sft --do_train true \\\n"
-                "  --finetuning_type full --model_name_or_path Qwen/Qwen3-8B --cutoff_len 8192 \\\n"
-                "  --per_device_train_batch_size 1 --gradient_accumulation_steps 8 --bf16 true \\\n"
-                "  --template qwen --dataset identity --use_badam true \\\n"
-                "  --sequence_parallel_size 4 --sequence_parallel_mode ulysses\n");
+  const Imported result = import_text(
+      SourceForm::arguments,
+      "torchrun --nproc_per_node 8 src/train.py --stage sft --do_train true \\\n"
+      "  --finetuning_type full --model_name_or_path Qwen/Qwen3-8B --cutoff_len 8192 \\\n"
+      "  --per_device_train_batch_size 1 --gradient_accumulation_steps 8 --bf16 true \\\n"
+      "  --template qwen --dataset identity --use_badam true \\\n"
+      "  --sequence_parallel_size 4 --sequence_parallel_mode ulysses\n");
   EXPECT_TRUE(asks_for(result, "BAdam"));
   EXPECT_EQ(said_of(result, "placement"), "dp=2:ddp sp=4:heads+ddp");
   EXPECT_EQ(said_of(result, "global-batch"), "16");
