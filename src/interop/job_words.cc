@@ -332,8 +332,8 @@ void add_placement(const Dialect& dialect, Imported& imported) {
   } else if (!open.empty() && imported.words.contains("world-size")) {
     imported.missing.push_back({"the degree '" + open + "'", "--set " + open + "=N"});
   } else if (imported.words.contains("world-size")) {
-    imported.missing.push_back({"degrees that divide " + imported.words.at("world-size") +
-                                    " devices ('" + unsaid + "' is left over)",
+    imported.missing.push_back({"degrees whose product divides " + imported.words.at("world-size") +
+                                    " devices (no whole number is left for '" + unsaid + "')",
                                 "--world-size N"});
   } else {
     imported.missing.push_back(
