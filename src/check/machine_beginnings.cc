@@ -1,6 +1,8 @@
 // Where contents began to be wrong: the way back through what they were made from.
 #include <algorithm>
 #include <ranges>
+#include <utility>
+#include <vector>
 
 #include "check/machine.h"
 #include "units/at.h"
@@ -105,20 +107,26 @@ bool lacks(const Content& content, const AxisList& axes) {
   return any_share(content, is_missing_in);
 }
 
-/// The scale that most of the other values have that are added up with it; none: there are none.
+/// The scale that most of the other values have that are added up with it, of several the one that
+/// comes first; none: there are none. A norm adds up thousands of values in a few scales.
 std::optional<Rational> usual_scale(const Content& content, NodeId node) {
-  std::vector<Rational> scales;
+  std::vector<std::pair<Rational, int>> counts;
   for (const Tensor& t : content.pieces) {
-    const bool here = std::ranges::find(t.items, node, &Item::node) != t.items.end();
+    if (std::ranges::find(t.items, node, &Item::node) == t.items.end()) continue;
     for (const Item& item : t.items) {
       const std::optional<Rational> scale = scale_of(item);
-      if (here && item.node != node && scale) scales.push_back(*scale);
+      if (item.node == node || !scale) continue;
+      const auto known = std::ranges::find(counts, *scale, &std::pair<Rational, int>::first);
+      if (known == counts.end()) {
+        counts.emplace_back(*scale, 1);
+      } else {
+        ++known->second;
+      }
     }
   }
-  const auto most = std::ranges::max_element(
-      scales, {}, [&](const Rational& s) { return std::ranges::count(scales, s); });
-  if (most == scales.end()) return std::nullopt;
-  return *most;
+  const auto most = std::ranges::max_element(counts, {}, &std::pair<Rational, int>::second);
+  if (most == counts.end()) return std::nullopt;
+  return most->first;
 }
 
 /// The input that an output is a copy of, or put together from; null: it is another value.

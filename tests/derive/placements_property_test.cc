@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "amount.h"
 #include "catalog/renamed_words.h"
 #include "derive/derivation_properties.h"
 #include "placement/grammar.h"
@@ -28,8 +29,9 @@ class EveryPlacement : public ::testing::TestWithParam<int> {};
 
 TEST_P(EveryPlacement, KeepsTheProperties) {
   const auto shard = static_cast<std::size_t>(GetParam());
-  const int jobs = check_placements(static_cast<std::uint32_t>(20260 + GetParam()), 32, shard);
-  EXPECT_GE(jobs, 1'250);
+  const int jobs =
+      check_placements(static_cast<std::uint32_t>(20260 + GetParam()), amount_of(32, 4), shard);
+  EXPECT_GE(jobs, amount_of(1'248, 4));
 }
 
 INSTANTIATE_TEST_SUITE_P(OfEveryModel, EveryPlacement, ::testing::Range(0, 4));
@@ -58,7 +60,7 @@ TEST(RestingBytes, OfAllDevicesAreTheWholeStateTimesItsHolders) {
   for (const std::string& name : random.models()) {
     Job job;
     job.model = random.model(name);
-    for (int i = 0; i < 6; ++i) {
+    for (int i = 0; i < amount_of(6, 3); ++i) {
       random.place(job);
       if (consumes_gradients_of_parts(job)) continue;
       const auto summed = summed_resting_bytes(job);
@@ -112,7 +114,7 @@ TEST(Derivation, PrintsTheSameBytesTwice) {
   for (std::size_t m = 0; m < random.models().size(); m += 8) {
     Job job;
     job.model = random.model(random.models()[m]);
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < amount_of(8, 2); ++i) {
       random.place(job);
       ASSERT_EQ(json_of(job), json_of(job)) << random.describe(job);
     }
@@ -132,7 +134,7 @@ TEST(Derivation, NamesOfAxesCarryNoMeaning) {
   for (std::size_t m = 0; m < random.models().size(); m += 8) {
     Job job;
     job.model = random.model(random.models()[m]);
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < amount_of(8, 2); ++i) {
       random.place(job);
       for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
         job.placement.axes[a].axis = AxisName("QQQ" + std::to_string(a));
@@ -176,7 +178,7 @@ TEST(Derivation, NamesOfStrategiesCarryNoMeaning) {
   for (std::size_t m = 0; m < random.models().size(); m += 8) {
     Job job;
     job.model = random.model(random.models()[m]);
-    for (int i = 0; i < 12; ++i) {
+    for (int i = 0; i < amount_of(12, 3); ++i) {
       random.place(job);
       if (job.placement.axes.empty()) continue;  // no text spells it
       const std::string text = print_placement(job.placement, random.strategies().vocabulary);

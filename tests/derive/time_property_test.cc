@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "amount.h"
 #include "derive/derive.h"
 #include "derive/fit.h"
 #include "derive/stage_devices.h"
@@ -22,7 +23,7 @@ namespace {
 
 TEST(TimeProperties, TermsAddUpToTheStep) {
   int jobs = 0;
-  each_timed_job(11, 4, [&](const TimedJob& timed, const std::string& text) {
+  each_timed_job(11, amount_of(4, 2), [&](const TimedJob& timed, const std::string& text) {
     const TimeDerivation time = derive_time(timed.job, timed.prepared);
     double sum = 0;
     for (const TimeTerm& term : time.terms) sum += in_seconds(term.time);
@@ -31,11 +32,11 @@ TEST(TimeProperties, TermsAddUpToTheStep) {
     ASSERT_NEAR(sum, in_seconds(time.step), 1e-9 * sum) << text;
     ++jobs;
   });
-  EXPECT_GE(jobs, 400);
+  EXPECT_GE(jobs, amount_of(400, 2));
 }
 
 TEST(TimeProperties, OneCallGivesWhatTheSingleOnesGive) {
-  each_timed_job(12, 3, [](const TimedJob& timed, const std::string& text) {
+  each_timed_job(12, amount_of(3, 3), [](const TimedJob& timed, const std::string& text) {
     WholeDerivation all = derive_all(timed.job, timed.prepared);
     judge_reserved(timed.job, timed.prepared, all.derivation);
     const Derivation alone = derive(timed.job, timed.prepared);
@@ -61,7 +62,7 @@ bool recomputes(const TimeDerivation& time) {
 TEST(TimeProperties, HardwareFlopsAreModelFlopsAndWhatIsComputedAgain) {
   int again = 0;
   int once = 0;
-  each_timed_job(14, 4, [&](const TimedJob& timed, const std::string& text) {
+  each_timed_job(14, amount_of(4, 2), [&](const TimedJob& timed, const std::string& text) {
     const TimeDerivation time = derive_time(timed.job, timed.prepared);
     ASSERT_GE(hardware_utilisation(time), utilisation(time)) << text;
     if (recomputes(time)) {
@@ -72,8 +73,8 @@ TEST(TimeProperties, HardwareFlopsAreModelFlopsAndWhatIsComputedAgain) {
       ++once;
     }
   });
-  EXPECT_GE(again, 50);
-  EXPECT_GE(once, 50);
+  EXPECT_GE(again, amount_of(50, 2));
+  EXPECT_GE(once, amount_of(50, 2));
 }
 
 /// The gradients of weights that one micro-batch makes in a chunk, from its units one by one.
@@ -89,7 +90,7 @@ Seconds weights_of(const Layout& layout, const std::vector<int>& chunk, const Gr
 // every unit may be timed alone here.
 TEST(TimeProperties, StagesThatShareTheirDerivationTakeWhatTheyTakeAlone) {
   int stages_seen = 0;
-  each_timed_job(13, 3, [&](const TimedJob& timed, const std::string& text) {
+  each_timed_job(13, amount_of(3, 3), [&](const TimedJob& timed, const std::string& text) {
     const TimeDerivation time = derive_time(timed.job, timed.prepared);
     const Layout layout = lay_out(timed.job, timed.prepared);
     const std::vector<Stage> stages = stages_of(timed.job);
@@ -104,7 +105,7 @@ TEST(TimeProperties, StagesThatShareTheirDerivationTakeWhatTheyTakeAlone) {
       ++stages_seen;
     }
   });
-  EXPECT_GE(stages_seen, 500);
+  EXPECT_GE(stages_seen, amount_of(500, 3));
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ std::vector<CatalogueJob> few_catalogue_jobs() {
       {"gpt2", "pp=2:dualpipe dp=2:zero3+keep", "selective"},
       {"llama-3.1-8b", "cp=2:heads"},
       {"gpt2", "dp=2:zero1 cp=4:heads+zero1 tp=2:tp+sp"},
-      {"llama-3.1-8b", "dp=2:zero2 cp=16:heads+zero2"},  // fewer key and value heads
+      {"glm-4-9b", "dp=2:zero2 cp=4:heads+zero2"},  // fewer key and value heads
       {"llama-3.1-8b", "cp=2:gather sp=2:heads tp=2:tp"},
       {"llama-3.1-8b", "cp=4:ring tp=2:tp+sp"},
       {"gpt2", "pp=2:1f1b dp=2:zero1 cp=2:ring+zero1", "full"},   // drops keys

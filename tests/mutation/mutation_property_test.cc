@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "amount.h"
 #include "lower/catalogue_jobs.h"
 #include "lower/small.h"
 #include "mutation/mutants.h"
@@ -84,10 +85,10 @@ class MutantsOf : public ::testing::TestWithParam<CatalogueJob> {};
 
 // Some of each program's, drawn by a seed; all of them are in the slow tests.
 TEST_P(MutantsOf, AreToldApartByBothJudges) {
-  constexpr std::size_t kSome = 150;
+  const auto some = static_cast<std::size_t>(amount_of(150, 3));
   const CatalogueJob& job = GetParam();
   Bench bench;
-  bench.run(job.model + " " + job.placement, lower_small(load(job)), 1, 1, kSome);
+  bench.run(job.model + " " + job.placement, lower_small(load(job)), 1, 1, some);
   std::printf("%s", bench.table().c_str());
   for (const std::string& text : bench.astray()) std::printf("astray: %s\n", text.c_str());
   // Of all mutants at least 95 % of the first findings stand at the change or at what touches its

@@ -3,12 +3,15 @@
 
 #include <random>
 
+#include "amount.h"
 #include "placement/grammar.h"
 #include "placement/words.h"
 #include "units/error.h"
 
 namespace placet {
 namespace {
+
+using testing::amount_of;
 
 using testing::parse;
 using testing::print;
@@ -108,7 +111,7 @@ class RandomPlacements {
 TEST(GrammarPropertyTest, WhatIsPrintedParsesBack) {
   RandomPlacements random(20260101);
   const Vocabulary words = testing::vocabulary();
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < amount_of(20'000, 4); ++i) {
     const Placement placement = random.placement();
     const std::string text = print_placement(placement, words);
     ASSERT_EQ(parse_placement(text, words), placement) << text;
@@ -121,7 +124,7 @@ TEST(GrammarPropertyTest, RawTextSaysTheSame) {
   const Vocabulary words = testing::vocabulary();
   Vocabulary realisations = words;
   realisations.strategies.clear();
-  for (int i = 0; i < 3'000; ++i) {
+  for (int i = 0; i < amount_of(3'000, 4); ++i) {
     const Placement placement = random.placement();
     const std::string raw = print_placement(placement, realisations);
     ASSERT_EQ(parse_placement(raw, words), placement) << raw;
@@ -137,7 +140,7 @@ TEST(GrammarPropertyTest, DamagedTextIsReadOrRefused) {
   const Vocabulary words = testing::vocabulary();
   const std::string characters = "abz059=:;,+()[]*/.- \n\tSRMO_\xff\x01";
   int refused = 0;
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < amount_of(20'000, 4); ++i) {
     std::string text = print_placement(random.placement(), words);
     for (std::int64_t edits = random.pick(1, 3); edits > 0; --edits) {
       const auto at =
@@ -161,7 +164,7 @@ TEST(GrammarPropertyTest, DamagedTextIsReadOrRefused) {
       ASSERT_NE(error.fault().excerpt.find('^'), std::string::npos);
     }
   }
-  EXPECT_GT(refused, 10'000);
+  EXPECT_GT(refused, amount_of(10'000, 4));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace placet {
 namespace {
 
-constexpr Schedule kInTurns = {};
+const Schedule kInTurns = {};
 
 // Two devices, four micro-batches of 1 s forward and 2 s backward: 4 x 3 s, and the 3 s that the
 // second device's last backward is behind.

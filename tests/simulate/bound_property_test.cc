@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "amount.h"
 #include "derive/derive.h"
 #include "derive/step_parts.h"
 #include "derive/time.h"
@@ -42,10 +43,10 @@ Compared compare(const TimedJob& timed, const std::string& text) {
 
 TEST(SimulationProperties, TheClosedFormIsALowerBound) {
   std::vector<Compared> compared;
-  each_timed_job(41, 2, [&](const TimedJob& timed, const std::string& text) {
+  each_timed_job(41, amount_of(2, 2), [&](const TimedJob& timed, const std::string& text) {
     compared.push_back(compare(timed, text));
   });
-  ASSERT_GE(compared.size(), 200U);
+  ASSERT_GE(compared.size(), static_cast<std::size_t>(amount_of(200, 2)));
   const std::vector<double> ratios = ratios_of(compared);
   EXPECT_LT(ratios[ratios.size() / 2], 1.03);
 }
@@ -56,7 +57,7 @@ TEST(SimulationProperties, TheClosedFormIsALowerBoundWhateverOverlaps) {
   std::vector<Compared> compared;
   std::mt19937 generator(43);
   const auto draw = [&](int most) { return std::uniform_int_distribution<>(0, most)(generator); };
-  each_timed_job(42, 2, [&](TimedJob& timed, const std::string& text) {
+  each_timed_job(42, amount_of(2, 2), [&](TimedJob& timed, const std::string& text) {
     EngineTiming& timing = timed.job.profile.timing;
     timing.overlaps = static_cast<std::uint16_t>(draw((1 << kOverlapCount) - 1));
     timing.sends_block = draw(1) == 0;
@@ -70,7 +71,7 @@ TEST(SimulationProperties, TheClosedFormIsALowerBoundWhateverOverlaps) {
     timing.gathers_after_reductions = draw(1) == 0;
     compared.push_back(compare(timed, text + ", overlaps " + std::to_string(timing.overlaps)));
   });
-  ASSERT_GE(compared.size(), 200U);
+  ASSERT_GE(compared.size(), static_cast<std::size_t>(amount_of(200, 2)));
   const std::vector<double> ratios = ratios_of(compared);
   EXPECT_LT(ratios[ratios.size() / 2], 1.03);
   RecordProperty("p95", std::to_string(ratios[ratios.size() * 95 / 100]));
