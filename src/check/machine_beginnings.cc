@@ -107,24 +107,32 @@ bool lacks(const Content& content, const AxisList& axes) {
   return any_share(content, is_missing_in);
 }
 
+/// How many values have each scale, in the order in which these come.
+using ScaleCounts = std::vector<std::pair<Rational, int>>;
+
+/// Counts the scales of all values of a tensor but this one.
+void count_other_scales(const Tensor& t, NodeId node, ScaleCounts& counts) {
+  for (const Item& item : t.items) {
+    const std::optional<Rational> scale = scale_of(item);
+    if (item.node == node || !scale) continue;
+    const auto known = std::ranges::find(counts, *scale, &ScaleCounts::value_type::first);
+    if (known != counts.end()) {
+      ++known->second;
+    } else {
+      counts.emplace_back(*scale, 1);
+    }
+  }
+}
+
 /// The scale that most of the other values have that are added up with it, of several the one that
 /// comes first; none: there are none. A norm adds up thousands of values in a few scales.
 std::optional<Rational> usual_scale(const Content& content, NodeId node) {
-  std::vector<std::pair<Rational, int>> counts;
+  ScaleCounts counts;
   for (const Tensor& t : content.pieces) {
-    if (std::ranges::find(t.items, node, &Item::node) == t.items.end()) continue;
-    for (const Item& item : t.items) {
-      const std::optional<Rational> scale = scale_of(item);
-      if (item.node == node || !scale) continue;
-      const auto known = std::ranges::find(counts, *scale, &std::pair<Rational, int>::first);
-      if (known == counts.end()) {
-        counts.emplace_back(*scale, 1);
-      } else {
-        ++known->second;
-      }
-    }
+    const bool has_it = std::ranges::find(t.items, node, &Item::node) != t.items.end();
+    if (has_it) count_other_scales(t, node, counts);
   }
-  const auto most = std::ranges::max_element(counts, {}, &std::pair<Rational, int>::second);
+  const auto most = std::ranges::max_element(counts, {}, &ScaleCounts::value_type::second);
   if (most == counts.end()) return std::nullopt;
   return most->first;
 }
