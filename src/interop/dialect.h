@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -168,7 +169,7 @@ using Words = std::map<std::string, std::string>;
 
 /// Whether all conditions hold. One about a word that is not known does not, unless it asks for
 /// that.
-bool holds(const std::vector<WordCondition>& conditions, const Words& words);
+bool holds(std::span<const WordCondition> conditions, const Words& words);
 
 /// A text with each {word} replaced; none where a word is not known.
 std::optional<std::string> filled(const std::string& text, const Words& words);

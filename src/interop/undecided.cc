@@ -1,8 +1,11 @@
 #include "interop/undecided.h"
 
 #include <algorithm>
+#include <functional>
 #include <ranges>
 #include <set>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "interop/import_parts.h"
@@ -113,29 +116,38 @@ void take_back(const std::string& word, const LastWord& last, Imported& imported
   }
 }
 
-// The words in the braces of a text.
-void add_words_of(const std::string& text, std::set<std::string>& words) {
-  for (std::size_t at = text.find('{'); at != std::string::npos; at = text.find('{', at + 1)) {
+// Words that follow from one another; a part of a text is looked up as it stands.
+using WordSet = std::set<std::string, std::less<>>;
+
+// Whether a text has one of the words in its braces.
+bool names_one(std::string_view text, const WordSet& words) {
+  for (std::size_t at = text.find('{'); at != text.npos; at = text.find('{', at + 1)) {
     const std::size_t end = text.find('}', at);
-    if (end == std::string::npos) return;
-    words.insert(text.substr(at + 1, end - at - 1));
+    if (end == text.npos) return false;
+    if (words.contains(text.substr(at + 1, end - at - 1))) return true;
   }
+  return false;
+}
+
+// Whether a list has one of the words.
+bool has_one(const std::vector<std::string>& list, const WordSet& words) {
+  return std::ranges::any_of(list, [&](const std::string& word) { return words.contains(word); });
 }
 
 // Words, and what is known of all others.
 struct Followers {
-  std::set<std::string> words;
+  WordSet words;
   const Imported& imported;
 
-  // Whether some rule asks for one of the words, and all else that it asks for holds.
-  bool are_asked_by(const std::vector<WordCondition>& when,
-                    const std::set<std::string>& stands_on) const {
-    const bool may_hold = std::ranges::all_of(when, [&](const WordCondition& condition) {
-      return words.contains(condition.word) || holds({condition}, imported.words);
-    });
-    const auto is_one = [&](const auto& word) { return words.contains(word); };
-    return may_hold && (std::ranges::any_of(stands_on, is_one) ||
-                        std::ranges::any_of(when, is_one, &WordCondition::word));
+  // Whether a rule that stands on one of the words or asks for one may hold: all else that it asks
+  // for does.
+  bool are_asked_by(const std::vector<WordCondition>& when, bool stands_on_one) const {
+    const auto is_one = [&](const WordCondition& c) { return words.contains(c.word); };
+    const auto may_hold = [&](const WordCondition& c) {
+      return is_one(c) || holds(std::span(&c, 1), imported.words);
+    };
+    return (stands_on_one || std::ranges::any_of(when, is_one)) &&
+           std::ranges::all_of(when, may_hold);
   }
 
   // Whether it is new. What is given follows from nothing.
@@ -157,38 +169,36 @@ struct Followers {
   }
 };
 
-// What a derived word stands on, but for conditions.
-std::set<std::string> operands_of_rule(const DerivedWord& derived) {
-  std::set<std::string> words;
-  add_words_of(derived.text, words);
-  for (const auto* list : {&derived.product, &derived.plus, &derived.over, &derived.minus}) {
-    words.insert(list->begin(), list->end());
-  }
-  return words;
+// Whether a derived word stands on one of the words, but for conditions.
+bool stands_on_one(const DerivedWord& derived, const WordSet& words) {
+  return names_one(derived.text, words) || has_one(derived.product, words) ||
+         has_one(derived.plus, words) || has_one(derived.over, words) ||
+         has_one(derived.minus, words);
 }
 
 bool are_asked_by(const DialectAxis& axis, const Followers& followers) {
-  for (const auto* list : {&axis.terms, &axis.shares}) {
-    for (const AxisTerms& terms : *list) {
-      std::set<std::string> words;
-      add_words_of(terms.terms, words);
-      if (followers.are_asked_by(terms.when, words)) return true;
-    }
-  }
-  return followers.words.contains(axis.degree);
+  const auto is_asked = [&](const AxisTerms& terms) {
+    return followers.are_asked_by(terms.when, names_one(terms.terms, followers.words));
+  };
+  return std::ranges::any_of(axis.terms, is_asked) || std::ranges::any_of(axis.shares, is_asked) ||
+         followers.words.contains(axis.degree);
 }
 
 bool are_asked_by(const DescribedModel& model, const Followers& followers) {
-  std::set<std::string> words(model.asks.begin(), model.asks.end());
-  for (const auto& [key, text] : model.config) add_words_of(text, words);
-  return followers.are_asked_by(model.when, words);
+  const bool stands_on_one =
+      has_one(model.asks, followers.words) || std::ranges::any_of(model.config, [&](auto& entry) {
+        return names_one(entry.second, followers.words);
+      });
+  return followers.are_asked_by(model.when, stands_on_one);
 }
 
 // Whether a rule gave a word that was not there before.
 bool add_derived(const Dialect& dialect, Followers& followers) {
   bool grows = false;
   for (const DerivedWord& derived : dialect.derived) {
-    if (!followers.are_asked_by(derived.when, operands_of_rule(derived))) continue;
+    if (followers.words.contains(derived.word)) continue;
+    const bool stands = stands_on_one(derived, followers.words);
+    if (!followers.are_asked_by(derived.when, stands)) continue;
     if (!derived.replaces && followers.is_said(derived.word)) continue;
     grows = followers.add(derived.word) || grows;
   }
@@ -207,7 +217,7 @@ void add_followers(const Dialect& dialect, Followers& followers) {
   }
 }
 
-std::set<std::string> followers_of(const std::string& word, const Imported& imported) {
+WordSet followers_of(const std::string& word, const Imported& imported) {
   Followers followers{.words = {word}, .imported = imported};
   for (const auto& [file, dialect] : imported.read_by) add_followers(*dialect, followers);
   return followers.words;
@@ -323,7 +333,10 @@ void ask_for_undecided(Imported& imported) {
 
 std::set<std::string> words_of_undecided(const Imported& imported) {
   std::set<std::string> words;
-  for (const auto& [word, places] : imported.undecided) words.merge(followers_of(word, imported));
+  for (const auto& [word, places] : imported.undecided) {
+    const WordSet followers = followers_of(word, imported);
+    words.insert(followers.begin(), followers.end());
+  }
   return words;
 }
 

@@ -78,7 +78,9 @@ bool holds_one(const WordCondition& condition, const Words& words) {
   if (condition.known && *condition.known != (found != words.end())) return false;
   if (found == words.end()) return condition.known.has_value();
   const std::string& value = found->second;
-  const auto is = [&](const std::string& text) { return filled(text, words) == value; };
+  const auto is = [&](const std::string& text) {
+    return text.find('{') == std::string::npos ? text == value : filled(text, words) == value;
+  };
   if (!condition.is.empty() && std::none_of(condition.is.begin(), condition.is.end(), is)) {
     return false;
   }
@@ -103,9 +105,9 @@ std::vector<WordCondition> conditions_at(const Reader& object, const char* key) 
   return list ? read_conditions(*list) : std::vector<WordCondition>{};
 }
 
-bool holds(const std::vector<WordCondition>& conditions, const Words& words) {
-  return std::all_of(conditions.begin(), conditions.end(),
-                     [&](const WordCondition& c) { return holds_one(c, words); });
+bool holds(std::span<const WordCondition> conditions, const Words& words) {
+  return std::ranges::all_of(conditions,
+                             [&](const WordCondition& c) { return holds_one(c, words); });
 }
 
 std::optional<std::string> filled(const std::string& text, const Words& words) {

@@ -95,7 +95,7 @@ TEST(ExportTest, UnknownDialectIsRefusedWithThoseThatCanBeWritten) {
 }
 
 TEST(ExportTest, WhatIsWrittenReadsAsTheJob) {
-  for (const std::string& dialect : sayable_dialects()) round_trips(dialect, 100);
+  for (const std::string& dialect : sayable_dialects()) round_trips(dialect, 25);
 }
 
 // --- differences of meaning
