@@ -308,6 +308,17 @@ std::string lacking_operand_of(const Dialect& dialect, const std::string& word,
   return lacking == operands.end() ? "" : *lacking;
 }
 
+// Axes whose degree is told, but those of one device: "cp=4, ep=8".
+std::string told_axes(const Dialect& dialect, const Words& words) {
+  std::string text;
+  for (const DialectAxis& axis : dialect.axes) {
+    const auto told = words.find(axis.degree);
+    if (told == words.end() || told->second == "1") continue;
+    text += (text.empty() ? "" : ", ") + axis.name + "=" + told->second;
+  }
+  return text;
+}
+
 void add_placement(const Dialect& dialect, Imported& imported) {
   const bool is_asked = std::ranges::any_of(imported.missing, [](const MissingFact& fact) {
     return fact.flag.starts_with("--placement");
@@ -332,9 +343,11 @@ void add_placement(const Dialect& dialect, Imported& imported) {
   } else if (!open.empty() && imported.words.contains("world-size")) {
     imported.missing.push_back({"the degree '" + open + "'", "--set " + open + "=N"});
   } else if (imported.words.contains("world-size")) {
+    const std::string told = told_axes(dialect, imported.words);
     imported.missing.push_back({"degrees whose product divides " + imported.words.at("world-size") +
-                                    " devices (no whole number is left for '" + unsaid + "')",
-                                "--world-size N"});
+                                    " devices (no whole number is left for '" + unsaid + "'" +
+                                    (told.empty() ? "" : " beside " + told) + ")",
+                                "--world-size N or --placement TEXT"});
   } else {
     imported.missing.push_back(
         {"the degree '" + unsaid + "' (how many devices there are)", "--world-size N"});

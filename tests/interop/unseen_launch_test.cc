@@ -40,12 +40,22 @@ TEST(UnseenLaunchTest, WhatIsAskedForIsWhatTheJobNeeds) {
   EXPECT_TRUE(asks_for(read("--optimizer sgd --optimizer ademamix"), "--set optimizer="));
   EXPECT_TRUE(asks_for(read("--clip-grad 2.0 --clip-grad $C"), "--set clip="));
   EXPECT_EQ(said_of(read("--clip-grad $C --clip-grad 2.0"), "clip"), "2.0");
-  for (const std::string more :
-       {"--context-parallel-size 1 --cp-comm-type foo", "--tokenizer-type $T"}) {
+  for (const std::string more : {"--context-parallel-size 1 --cp-comm-type foo",
+                                 "--tokenizer-type $T", "--moe-router-load-balancing-type foo"}) {
     const Imported result = read(more);
     EXPECT_TRUE(result.missing.empty()) << more << result.missing.front().what;
     EXPECT_EQ(said_of(result, "placement"), "dp=4:ddp tp=2:tp") << more;
   }
+  const std::string experts = "--num-experts 8 --moe-router-load-balancing-type ";
+  EXPECT_EQ(said_of(read(experts + "sinkhorn"), "balance-loss"), "none");
+  EXPECT_TRUE(asks_for(read(experts + "foo"), "--set balance-loss="));
+}
+
+TEST(UnseenLaunchTest, DegreesThatLeaveNoneAreNamed) {
+  const std::string line = "torchrun --nnodes 1 --nproc_per_node 8 " + kPretrain;
+  const Imported result = import_texts({{"a.sh", line + "--context-parallel-size 3"}});
+  EXPECT_TRUE(asks_for(result, "no whole number is left for 'dp' beside cp=3, tp=2"));
+  EXPECT_TRUE(asks_for(result, "--world-size N or --placement TEXT"));
 }
 
 // torchrun starts one node unless it is told of more; a batch system and a list of hosts may.

@@ -29,6 +29,7 @@ TEST(UnseenNativeTest, AxolotlsShardingByEitherOfItsKeys) {
   EXPECT_EQ(placement("fsdp:\n  - auto_wrap\n"), "dp=8:fsdp");
   EXPECT_EQ(placement("fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"), "dp=8:fsdp");
   EXPECT_EQ(placement("fsdp_config:\n  fsdp_use_orig_params: true\n"), "dp=8:fsdp");
+  EXPECT_EQ(placement("fsdp_config:\n  state_dict_type: FULL_STATE_DICT\n"), "dp=8:fsdp");
   EXPECT_EQ(placement("fsdp:\nfsdp_config:\n"), "dp=8:ddp");
   EXPECT_EQ(placement(""), "dp=8:ddp");
   const Imported wrapped = native_yaml(std::string(kAxolotlBase) + "fsdp:\n  - auto_wrap\n");
@@ -107,7 +108,10 @@ TEST(UnseenNativeTest, HeadsOfNanotronsModel) {
     return said_of(native_yaml(nanotron_text(more, "")), "model");
   };
   const std::string plain = model("");
-  EXPECT_NE(plain.find(R"("model_type":"qwen2")"), std::string::npos) << plain;
+  EXPECT_NE(plain.find(R"("model_type":"llama")"), std::string::npos) << plain;
+  EXPECT_EQ(model("    attention_bias: false\n"), plain);
+  const std::string with_biases = model("    attention_bias: true\n");
+  EXPECT_NE(with_biases.find(R"("model_type":"qwen2")"), std::string::npos) << with_biases;
   EXPECT_EQ(plain.find("head_dim"), std::string::npos) << plain;
   const std::string wide = model("    head_dim: 128\n");
   EXPECT_NE(wide.find(R"("head_dim":128)"), std::string::npos) << wide;
