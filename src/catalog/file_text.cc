@@ -61,16 +61,18 @@ class File {
   throw InputError({.where = path.string(), .problem = problem, .allowed = allowed});
 }
 
+// What the system has just refused. A folder can be opened like a file.
+[[noreturn]] void fail_to_read(const std::filesystem::path& path, const std::string& allowed) {
+  if (errno == EISDIR) fail(path, "is a folder", allowed);
+  fail(path, std::string("the file cannot be read: ") + std::strerror(errno), allowed);
+}
+
 }  // namespace
 
 std::string read_file_text(const std::filesystem::path& path, std::size_t most,
                            const std::string& what) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) fail(path, "is a folder", what);
   const File file(path);
-  if (!file.is_open()) {
-    fail(path, std::string("the file cannot be read: ") + std::strerror(errno), what);
-  }
+  if (!file.is_open()) fail_to_read(path, what);
   // A string that grows doubles what it has, and more than the text is there at once.
   std::vector<std::string> parts;
   std::size_t size = 0;
@@ -86,9 +88,7 @@ std::string read_file_text(const std::filesystem::path& path, std::size_t most,
     size += parts.back().size();
     count = file.read_some(part.get(), kPart);
   }
-  if (count < 0) {
-    fail(path, std::string("the file cannot be read: ") + std::strerror(errno), what);
-  }
+  if (count < 0) fail_to_read(path, what);
   if (size > most) {
     fail(path, "the file is too long", what + " of at most " + std::to_string(most) + " bytes");
   }

@@ -66,9 +66,9 @@ std::string expected_of(rapidjson::ParseErrorCode code) {
 /// still open waits behind all that came before it.
 class TreeOfText {
  public:
-  /// With `end`: up to this key of the root.
-  explicit TreeOfText(std::string where, std::string_view end = {})
-      : where_(std::move(where)), end_(end) {}
+  /// With `end`: up to this key of the root. `strings_are_text`: no string has to be looked at.
+  TreeOfText(std::string where, bool strings_are_text, std::string_view end = {})
+      : where_(std::move(where)), end_(end), strings_are_text_(strings_are_text) {}
 
   /// The tree, once the whole text has been seen.
   Json take() { return std::move(waiting_.front()); }
@@ -176,7 +176,7 @@ class TreeOfText {
 
   // Escapes may be halves of a pair of surrogates, which are no text.
   std::string whole_text(std::string_view text) const {
-    if (utf8_prefix(text) == text.size()) return std::string(text);
+    if (strings_are_text_ || utf8_prefix(text) == text.size()) return std::string(text);
     throw InputError({.where = where_,
                       .value = valid_utf8(text.substr(0, kLongestShown)),
                       .problem = "is no text",
@@ -203,17 +203,27 @@ class TreeOfText {
   }
 
   void refuse_twice(const Open& object) const {
-    std::vector<std::string_view> names(keys_.begin() + static_cast<std::ptrdiff_t>(object.keys),
-                                        keys_.end());
+    const auto first = keys_.begin() + static_cast<std::ptrdiff_t>(object.keys);
+    constexpr std::ptrdiff_t kFew = 16;
+    if (keys_.end() - first <= kFew) {
+      for (auto key = first; key != keys_.end(); ++key) {
+        if (std::find(first, key, *key) != key) refuse_twice(*key);
+      }
+      return;
+    }
+    std::vector<std::string_view> names(first, keys_.end());
     std::ranges::sort(names);
     const auto twice = std::ranges::adjacent_find(names);
-    if (twice == names.end()) return;
-    throw InputError(
-        {.where = where_, .value = std::string(*twice), .problem = "is a key given twice"});
+    if (twice != names.end()) refuse_twice(std::string(*twice));
+  }
+
+  [[noreturn]] void refuse_twice(const std::string& key) const {
+    throw InputError({.where = where_, .value = key, .problem = "is a key given twice"});
   }
 
   std::string where_;
   std::string_view end_;
+  bool strings_are_text_ = false;
   bool has_met_end_ = false;
   std::vector<std::string> keys_;
   std::vector<Json> waiting_;
@@ -255,7 +265,8 @@ Json parse_json(std::string_view text, const std::string& where) {
   if (const std::size_t valid = utf8_prefix(text); valid < text.size()) {
     fail(text, {rapidjson::kParseErrorStringInvalidEncoding, valid}, where);
   }
-  TreeOfText tree(where);
+  // Only escapes put into a string what was no text before.
+  TreeOfText tree(where, text.find("\\u") == text.npos);
   const rapidjson::ParseResult result = read_into(tree, text);
   if (result.IsError()) fail(text, result, where);
   return tree.take();
@@ -263,7 +274,7 @@ Json parse_json(std::string_view text, const std::string& where) {
 
 Document open_front(const std::filesystem::path& path, std::string_view end) {
   constexpr std::size_t kFront = std::size_t{1} << 13;  // heads of dialects have up to 5 KB
-  TreeOfText tree(path.string(), end);
+  TreeOfText tree(path.string(), false, end);
   read_into(tree, read_file_front(path, kFront));
   // An error may be no more than the text's being cut.
   if (!tree.has_met_end()) return open_document(path);

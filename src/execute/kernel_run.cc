@@ -225,7 +225,7 @@ bool KernelRunner<Numbers>::add_read_exactly(const ProductRun& product, const st
   const std::vector<OperandCode>& operands = product.code->operands;
   const auto which = at(product.exact);
   const Stored* x = tensors_.stored[at(operands[which].tensor)] + places[which];
-  bool fits = true;
+  [[maybe_unused]] ExactProducts sum;
   for_each_entry(product.plan->inner, [&](const std::int64_t* within) {
     double rest = product.scale;
     for (std::size_t o = 0; o < operands.size(); ++o) {
@@ -233,10 +233,14 @@ bool KernelRunner<Numbers>::add_read_exactly(const ProductRun& product, const st
       rest *= static_cast<double>(tensors_.numbers(operands[o].tensor)[places[o] + within[o]]);
     }
     if constexpr (kIsExact) {
-      fits = fits && (rest == 0 || add_exact_product(to, x[within[which]], rest));
+      if (rest != 0) sum.add(x[within[which]], rest);
     }
   });
-  return fits;
+  if constexpr (kIsExact) {
+    return sum.collect(to);
+  } else {
+    return true;
+  }
 }
 
 /// Where the factor is 1, if that is in the part that is here.

@@ -31,33 +31,16 @@ Factor factor_of(double x) {
   return {(bits >> 31U) != 0 ? -mantissa : mantissa, shift};
 }
 
-/// x / 2^bits, rounded down; x is not negative.
-Wide above(Wide x, int bits) { return bits < 127 ? x >> bits : Wide{0}; }
+constexpr std::size_t kHighDigits = 3;  // of 60 bits, the last with the sign
 
-/// The parts of sign * rest 2^(-80 - down), rest < 2^down. False: there is no part for some of it.
-bool add_parts(Number& sum, Wide rest, int down, std::int64_t sign) {
-  for (std::size_t k = 0; rest != 0; ++k) {
-    if (k == kParts) return false;
-    down -= kPartBits;
-    const Wide part = down > 0 ? above(rest, down) : rest << -down;
-    rest = down > 0 ? rest - (part << std::min(down, 126)) : Wide{0};
-    sum.parts[k] += sign * static_cast<std::int64_t>(part);
-  }
-  return normalise(sum);
-}
-
-/// sum += p 2^(-80 - down), p below 2^124 in size. False: out of range.
-bool add_shifted(Number& sum, Wide p, int down) {
-  const std::int64_t sign = p < 0 ? -1 : 1;
-  Wide rest = size_of(p);
-  if (down <= 0) {
-    if (rest >= Wide{1} << std::max(126 + down, 0)) return rest == 0;
-    return !__builtin_add_overflow(sum.high, p * (Wide{1} << -down), &sum.high);
-  }
-  const Wide whole = above(rest, down);
-  if (down < 127) rest -= whole << down;
-  return !__builtin_add_overflow(sum.high, sign * whole, &sum.high) &&
-         (rest == 0 || add_parts(sum, rest, down, sign));
+/// A number in digits of 60 bits, the lowest first: its parts, then what is above them.
+std::array<std::int64_t, kParts + kHighDigits> digits_of(const Number& a) {
+  std::array<std::int64_t, kParts + kHighDigits> digits{};
+  std::ranges::reverse_copy(a.parts, digits.begin());
+  digits[kParts] = static_cast<std::int64_t>(a.high) & kPartMask;
+  digits[kParts + 1] = static_cast<std::int64_t>(a.high >> kPartBits) & kPartMask;
+  digits[kParts + 2] = static_cast<std::int64_t>(a.high >> (2 * kPartBits));
+  return digits;
 }
 
 }  // namespace
@@ -120,22 +103,65 @@ bool Bins::collect(Number& sum) {
   return fits && !__builtin_add_overflow(sum.high, all, &sum.high);
 }
 
-bool add_exact_product(Number& sum, const Number& a, double factor) {
-  const Factor f = factor_of(factor);
-  if (f.mantissa == 0) return true;
-  // Two halves, so that no product passes 124 bits.
-  constexpr int kHalf = 60;
-  int down = kPartBits - f.shift;
-  const Wide upper = a.high >> kHalf;
-  const Wide lower = a.high - upper * (Wide{1} << kHalf);
-  if (!add_shifted(sum, upper * f.mantissa, down - kHalf)) return false;
-  if (!add_shifted(sum, lower * f.mantissa, down)) return false;
-  if (a.is_short()) return true;
-  for (const std::int64_t part : a.parts) {
-    down += kPartBits;
-    if (!add_shifted(sum, Wide{part} * f.mantissa, down)) return false;
+void ExactProducts::add_digit(std::size_t place, Wide product) {
+  if (place == 0 || place > kDigits) {
+    fits_ = fits_ && product == 0;
+  } else {
+    digits_[place - 1] += product;
   }
-  return true;
+}
+
+void ExactProducts::add(const Number& a, double factor) {
+  const Factor f = factor_of(factor);
+  if (f.mantissa == 0) return;
+  // The factor is low + high 2^60, times 2^(60 up - 60).
+  const auto up = static_cast<std::size_t>(f.shift / kPartBits);
+  const Wide shifted = size_of(f.mantissa) << (f.shift % kPartBits);
+  const std::int64_t sign = f.mantissa < 0 ? -1 : 1;
+  const auto low = static_cast<std::int64_t>(shifted & kPartMask) * sign;
+  const auto high = static_cast<std::int64_t>(shifted >> kPartBits) * sign;
+  const auto digits = digits_of(a);
+  for (std::size_t k = a.is_short() ? kParts : 0; k < digits.size(); ++k) {
+    if (digits[k] == 0) continue;
+    add_digit(k + up, Wide{digits[k]} * low);
+    add_digit(k + up + 1, Wide{digits[k]} * high);
+  }
+  if (++added_ == kMost) carry();
+}
+
+void ExactProducts::carry() {
+  for (std::size_t k = 0; k + 1 < kDigits; ++k) {
+    digits_[k + 1] += digits_[k] >> kPartBits;
+    digits_[k] &= kPartMask;
+  }
+  constexpr Wide kTooLarge = Wide{1} << (kPartBits + 4);
+  if (size_of(digits_.back()) >= kTooLarge) {
+    fits_ = false;
+    digits_.back() = 0;
+  }
+  added_ = 0;
+}
+
+bool ExactProducts::collect(Number& sum) {
+  carry();
+  // The two highest digits are less than 2^7 in size, or too much for a number.
+  const Wide top = digits_.back();
+  if (!fits_ || top < -1 || top > 0) return false;
+  const Wide next = top * (Wide{1} << kPartBits) + digits_[kDigits - 2];
+  constexpr Wide kMostNext = 1 << 6;
+  if (next < -kMostNext || next >= kMostNext) return false;
+  const Wide high = next * (Wide{1} << (2 * kPartBits)) +
+                    digits_[kParts + 1] * (Wide{1} << kPartBits) + digits_[kParts];
+  for (std::size_t k = 0; k < kParts; ++k) {
+    sum.parts[k] += static_cast<std::int64_t>(digits_[kParts - 1 - k]);
+  }
+  return !__builtin_add_overflow(sum.high, high, &sum.high) && normalise(sum);
+}
+
+bool add_exact_product(Number& sum, const Number& a, double factor) {
+  ExactProducts product;
+  product.add(a, factor);
+  return product.collect(sum);
 }
 
 }  // namespace placet::execute

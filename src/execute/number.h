@@ -107,6 +107,28 @@ class Bins {
   Four third_{};
 };
 
+/// A sum of products a * factor, exact. Each factor is rounded to 24 bits and to a multiple of 2^-60
+/// before, so that such a product takes one part more.
+class ExactProducts {
+ public:
+  void add(const Number& a, double factor);
+  /// Adds them to `sum`, once. False: out of range, or there was no part left for one of them.
+  bool collect(Number& sum);
+
+ private:
+  /// Of 60 bits, the lowest first: those of a number, and one above them. Products are below 2^120,
+  /// so that so many may come together before what is too much for a digit is carried on.
+  static constexpr std::size_t kDigits = kParts + 4;
+  static constexpr int kMost = 32;
+
+  void add_digit(std::size_t place, Wide product);
+  void carry();
+
+  std::array<Wide, kDigits> digits_{};
+  int added_ = 0;
+  bool fits_ = true;
+};
+
 /// sum += a * factor, exactly. The factor is rounded to 24 bits and to a multiple of 2^-60 before,
 /// so that each such product takes one part more. False: out of range, or there is no part left.
 bool add_exact_product(Number& sum, const Number& a, double factor);

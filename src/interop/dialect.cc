@@ -388,15 +388,14 @@ std::size_t keys_in(const Dialect& dialect, const Source& source) {
 }
 
 // The head of a file: its lists of keys, which are long, are not read.
-DialectHead read_head(const Catalog& catalog, const std::string& name) {
-  const auto path = file_of(catalog, "dialects", "dialect", name, "dialect");
-  const Document document = open_front(path, "keys");
+DialectHead read_head(const CatalogFile& file) {
+  const Document document = open_front(file.path, "keys");
   const Reader reader(document);
   if (!reader.has("form") || !reader.has("marks")) {  // they may stand further down
-    const Document whole = open_document(path);
+    const Document whole = open_document(file.path);
     refuse_head_behind_keys(Reader(whole));
   }
-  return {.name = name,
+  return {.name = file.name,
           .form = static_cast<SourceForm>(reader.at("form").one_of(kForms)),
           .marks = texts_at(reader, "marks"),
           .told_by = texts_at(reader, "told-by")};
@@ -407,9 +406,7 @@ DialectHead read_head(const Catalog& catalog, const std::string& name) {
 std::shared_ptr<const std::vector<DialectHead>> dialect_heads(const Catalog& catalog) {
   return shared<std::vector<DialectHead>>(catalog, "dialect heads", [&] {
     std::vector<DialectHead> heads;
-    for (const std::string& name : names_in(catalog, "dialects")) {
-      heads.push_back(read_head(catalog, name));
-    }
+    for (const CatalogFile& file : files_in(catalog, "dialects")) heads.push_back(read_head(file));
     return heads;
   });
 }

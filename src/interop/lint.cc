@@ -43,8 +43,8 @@ RuleChange read_change(const Reader& object) {
   return change;
 }
 
-LintRule load_rule(const Catalog& catalog, const std::string& file) {
-  const Document document = open_document(file_of(catalog, "lint", "rule", file, "lint"));
+LintRule load_rule(const CatalogFile& file) {
+  const Document document = open_document(file.path);
   const Reader reader(document);
   reader.allow({"schema", "code", "name", "severity", "at", "when", "message", "fix", "change",
                 "meaning", "source", "ends-job"});
@@ -67,9 +67,7 @@ LintRule load_rule(const Catalog& catalog, const std::string& file) {
 std::shared_ptr<const std::vector<LintRule>> load_rules(const Catalog& catalog) {
   return shared<std::vector<LintRule>>(catalog, "lint rules", [&] {
     std::vector<LintRule> rules;
-    for (const std::string& name : names_in(catalog, "lint")) {
-      rules.push_back(load_rule(catalog, name));
-    }
+    for (const CatalogFile& file : files_in(catalog, "lint")) rules.push_back(load_rule(file));
     return rules;
   });
 }

@@ -1,11 +1,11 @@
 #include "interop/undecided.h"
 
 #include <algorithm>
-#include <functional>
 #include <ranges>
 #include <set>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "interop/import_parts.h"
@@ -116,121 +116,130 @@ void take_back(const std::string& word, const LastWord& last, Imported& imported
   }
 }
 
-// Words that follow from one another; a part of a text is looked up as it stands.
-using WordSet = std::set<std::string, std::less<>>;
-
-// Whether a text has one of the words in its braces.
-bool names_one(std::string_view text, const WordSet& words) {
-  for (std::size_t at = text.find('{'); at != text.npos; at = text.find('{', at + 1)) {
-    const std::size_t end = text.find('}', at);
-    if (end == text.npos) return false;
-    if (words.contains(text.substr(at + 1, end - at - 1))) return true;
-  }
-  return false;
-}
-
-// Whether a list has one of the words.
-bool has_one(const std::vector<std::string>& list, const WordSet& words) {
-  return std::ranges::any_of(list, [&](const std::string& word) { return words.contains(word); });
-}
-
-// Words, and what is known of all others.
-struct Followers {
-  WordSet words;
-  const Imported& imported;
-
-  // Whether a rule that stands on one of the words or asks for one may hold: all else that it asks
-  // for does.
-  bool are_asked_by(const std::vector<WordCondition>& when, bool stands_on_one) const {
-    const auto is_one = [&](const WordCondition& c) { return words.contains(c.word); };
-    const auto may_hold = [&](const WordCondition& c) {
-      return is_one(c) || holds(std::span(&c, 1), imported.words);
-    };
-    return (stands_on_one || std::ranges::any_of(when, is_one)) &&
-           std::ranges::all_of(when, may_hold);
-  }
-
-  // Whether it is new. What is given follows from nothing.
-  bool add(const std::string& word) {
-    return !imported.given.contains(word) && words.insert(word).second;
-  }
-
-  // Whether a line says the word itself, in place of rules that derive it.
-  bool is_said(const std::string& word) const {
-    return std::ranges::any_of(imported.ledger, [&](const LedgerLine& line) {
-      return line.word == word && !line.said.empty() && line.fate == Fate::understood;
-    });
-  }
-
-  // Whether an axis has one device, so that its terms change nothing.
-  bool is_one(const std::string& degree) const {
-    const auto found = imported.words.find(degree);
-    return found != imported.words.end() && found->second == "1";
-  }
+// What follows from words: one word more, where one of those is among them that a rule stands on or
+// asks about, and all whose condition does not hold as things are.
+struct Consequence {
+  std::string_view gives;
+  std::vector<std::string_view> premises;
+  std::vector<std::string_view> lacking;  // a part of the premises
 };
 
-// Whether a derived word stands on one of the words, but for conditions.
-bool stands_on_one(const DerivedWord& derived, const WordSet& words) {
-  return names_one(derived.text, words) || has_one(derived.product, words) ||
-         has_one(derived.plus, words) || has_one(derived.over, words) ||
-         has_one(derived.minus, words);
+void add_premises(const std::vector<std::string>& words, Consequence& consequence) {
+  consequence.premises.insert(consequence.premises.end(), words.begin(), words.end());
 }
 
-bool are_asked_by(const DialectAxis& axis, const Followers& followers) {
-  const auto is_asked = [&](const AxisTerms& terms) {
-    return followers.are_asked_by(terms.when, names_one(terms.terms, followers.words));
-  };
-  return std::ranges::any_of(axis.terms, is_asked) || std::ranges::any_of(axis.shares, is_asked) ||
-         followers.words.contains(axis.degree);
-}
-
-bool are_asked_by(const DescribedModel& model, const Followers& followers) {
-  const bool stands_on_one =
-      has_one(model.asks, followers.words) || std::ranges::any_of(model.config, [&](auto& entry) {
-        return names_one(entry.second, followers.words);
-      });
-  return followers.are_asked_by(model.when, stands_on_one);
-}
-
-// Whether a rule gave a word that was not there before.
-bool add_derived(const Dialect& dialect, Followers& followers) {
-  bool grows = false;
-  for (const DerivedWord& derived : dialect.derived) {
-    if (followers.words.contains(derived.word)) continue;
-    const bool stands = stands_on_one(derived, followers.words);
-    if (!followers.are_asked_by(derived.when, stands)) continue;
-    if (!derived.replaces && followers.is_said(derived.word)) continue;
-    grows = followers.add(derived.word) || grows;
-  }
-  return grows;
-}
-
-void add_followers(const Dialect& dialect, Followers& followers) {
-  while (add_derived(dialect, followers)) {
-  }
-  for (const DialectAxis& axis : dialect.axes) {
-    const bool is_asked = !followers.is_one(axis.degree) && are_asked_by(axis, followers);
-    if (is_asked) followers.add("placement");
-  }
-  for (const DescribedModel& model : dialect.models) {
-    if (are_asked_by(model, followers)) followers.add("model");
+// The words in the braces of a text.
+void add_premises_of(std::string_view text, Consequence& consequence) {
+  for (std::size_t at = text.find('{'); at != text.npos; at = text.find('{', at + 1)) {
+    const std::size_t end = text.find('}', at);
+    if (end == text.npos) return;
+    consequence.premises.push_back(text.substr(at + 1, end - at - 1));
   }
 }
 
-WordSet followers_of(const std::string& word, const Imported& imported) {
-  Followers followers{.words = {word}, .imported = imported};
-  for (const auto& [file, dialect] : imported.read_by) add_followers(*dialect, followers);
-  return followers.words;
+void add_conditions(const std::vector<WordCondition>& when, const Words& words,
+                    Consequence& consequence) {
+  for (const WordCondition& condition : when) {
+    consequence.premises.push_back(condition.word);
+    if (!holds(std::span(&condition, 1), words)) consequence.lacking.push_back(condition.word);
+  }
 }
 
-// The words of the job that are not told without this one.
-std::vector<std::string> job_words_of(const std::string& word, const Imported& imported) {
-  std::vector<std::string> words;
-  for (const std::string& follower : followers_of(word, imported)) {
-    if (is_job_word(follower) && !imported.given.contains(follower)) words.push_back(follower);
+// All that follows from words by the dialects that are read.
+class Consequences {
+ public:
+  explicit Consequences(const Imported& imported) : imported_(imported) {
+    for (const LedgerLine& line : imported.ledger) {
+      if (!line.said.empty() && line.fate == Fate::understood) said_.insert(line.word);
+    }
+    for (const auto& [file, dialect] : imported.read_by) add(*dialect);
   }
-  return words;
-}
+
+  // A word and all that follows from it.
+  std::set<std::string_view> of(std::string_view word) const {
+    std::set<std::string_view> words = {word};
+    std::vector<std::string_view> fresh = {word};
+    while (!fresh.empty()) {
+      const auto rules = by_premise_.find(fresh.back());
+      fresh.pop_back();
+      if (rules == by_premise_.end()) continue;
+      for (const std::size_t rule : rules->second) {
+        const Consequence& consequence = consequences_[rule];
+        const bool follows = std::ranges::all_of(
+            consequence.lacking, [&](std::string_view lack) { return words.contains(lack); });
+        if (follows && words.insert(consequence.gives).second) fresh.push_back(consequence.gives);
+      }
+    }
+    return words;
+  }
+
+  // Those of them that are words of the job, and not given.
+  std::vector<std::string> job_words_of(std::string_view word) const {
+    std::vector<std::string> words;
+    for (const std::string_view follower : of(word)) {
+      const std::string name(follower);
+      if (is_job_word(name) && !imported_.given.contains(name)) words.push_back(name);
+    }
+    return words;
+  }
+
+ private:
+  // What is given follows from nothing.
+  void add(Consequence consequence) {
+    if (imported_.given.contains(std::string(consequence.gives))) return;
+    for (const std::string_view premise : consequence.premises) {
+      by_premise_[premise].push_back(consequences_.size());
+    }
+    consequences_.push_back(std::move(consequence));
+  }
+
+  void add(const Dialect& dialect) {
+    for (const DerivedWord& derived : dialect.derived) {
+      // A line that says the word itself stands in place of rules that derive it.
+      if (derived.replaces || !said_.contains(derived.word)) add(derived);
+    }
+    for (const DialectAxis& axis : dialect.axes) {
+      // The terms of an axis of one device change nothing.
+      const auto degree = imported_.words.find(axis.degree);
+      if (degree != imported_.words.end() && degree->second == "1") continue;
+      add({.gives = "placement", .premises = {axis.degree}});
+      for (const auto* all : {&axis.terms, &axis.shares}) {
+        for (const AxisTerms& terms : *all) add(terms);
+      }
+    }
+    for (const DescribedModel& model : dialect.models) add(model);
+  }
+
+  void add(const DerivedWord& derived) {
+    Consequence consequence{.gives = derived.word};
+    for (const auto* part : {&derived.product, &derived.plus, &derived.over, &derived.minus}) {
+      add_premises(*part, consequence);
+    }
+    add_premises_of(derived.text, consequence);
+    add_conditions(derived.when, imported_.words, consequence);
+    add(std::move(consequence));
+  }
+
+  void add(const AxisTerms& terms) {
+    Consequence consequence{.gives = "placement"};
+    add_premises_of(terms.terms, consequence);
+    add_conditions(terms.when, imported_.words, consequence);
+    add(std::move(consequence));
+  }
+
+  void add(const DescribedModel& model) {
+    Consequence consequence{.gives = "model"};
+    add_premises(model.asks, consequence);
+    for (const auto& [key, value] : model.config) add_premises_of(value, consequence);
+    add_conditions(model.when, imported_.words, consequence);
+    add(std::move(consequence));
+  }
+
+  const Imported& imported_;
+  std::set<std::string_view> said_;
+  std::vector<Consequence> consequences_;
+  std::unordered_map<std::string_view, std::vector<std::size_t>> by_premise_;
+};
 
 bool is_asked_for(const Imported& imported, const std::string& flag) {
   return std::ranges::any_of(imported.missing, [&](const MissingFact& fact) {
@@ -238,10 +247,10 @@ bool is_asked_for(const Imported& imported, const std::string& flag) {
   });
 }
 
-// What to ask for in place of a word: the one word of the job that follows from it and from nothing
-// else, or itself. Empty: nothing. A model that is described by what is undecided may be named.
-std::string asked_in_place_of(const std::string& word, const Imported& imported) {
-  const std::vector<std::string> words = job_words_of(word, imported);
+// What to ask for in place of a word, of which these words of the job follow: the one that follows
+// from it and from nothing else, or itself. Empty: nothing. A model that is described by what is undecided may be named.
+std::string asked_in_place_of(const std::string& word, const std::vector<std::string>& words,
+                              const Imported& imported) {
   const bool asks = std::ranges::any_of(words, [&](const std::string& follower) {
     return follower != "model" || imported.job.contains(follower);
   });
@@ -265,18 +274,19 @@ void ask_for_word(const std::string& asked, const std::string& why, const std::s
 
 // Asks for what a job needs of these words; each with the places that speak of it.
 void ask_for_words(const std::map<std::string, std::string>& words, const std::string& why,
-                   Imported& imported) {
+                   const Consequences& consequences, Imported& imported) {
   std::map<std::string, std::string> asked;
+  std::set<std::string> untold;
   for (const auto& [word, places] : words) {
-    std::string& all = asked[asked_in_place_of(word, imported)];
+    const std::vector<std::string> followers = consequences.job_words_of(word);
+    untold.insert(followers.begin(), followers.end());
+    std::string& all = asked[asked_in_place_of(word, followers, imported)];
     if (!all.empty()) all += ", ";
     all += places;
   }
   asked.erase("");
   for (const auto& [word, places] : asked) ask_for_word(word, why, places, imported);
-  for (const auto& [word, places] : words) {
-    for (const std::string& follower : job_words_of(word, imported)) imported.job.erase(follower);
-  }
+  for (const std::string& word : untold) imported.job.erase(word);
 }
 
 // Words whose value is not understood, and where it is said. What the engine fills in
@@ -327,14 +337,20 @@ void mark_undecided(const Source& source, std::size_t begin, const Words& before
 void ask_for_undecided(Imported& imported) {
   std::erase_if(imported.undecided,
                 [&](const auto& entry) { return imported.words.contains(entry.first); });
-  ask_for_words(imported.undecided, "left to branches that are not decided", imported);
-  ask_for_words(unread_words(imported), "whose value is not understood", imported);
+  const auto unread = unread_words(imported);
+  if (imported.undecided.empty() && unread.empty()) return;
+  const Consequences consequences(imported);
+  ask_for_words(imported.undecided, "left to branches that are not decided", consequences,
+                imported);
+  ask_for_words(unread, "whose value is not understood", consequences, imported);
 }
 
 std::set<std::string> words_of_undecided(const Imported& imported) {
   std::set<std::string> words;
+  if (imported.undecided.empty()) return words;
+  const Consequences consequences(imported);
   for (const auto& [word, places] : imported.undecided) {
-    const WordSet followers = followers_of(word, imported);
+    const std::set<std::string_view> followers = consequences.of(word);
     words.insert(followers.begin(), followers.end());
   }
   return words;

@@ -8,9 +8,9 @@
 namespace placet {
 namespace {
 
-/// The forms of a UTF-8 sequence by its first byte (RFC 3629, section 4), in the order of the first
-/// bytes. The bounds of the second byte keep out overlong forms, surrogates and what lies beyond
-/// U+10FFFF; further bytes are 80 to BF.
+/// The forms of a UTF-8 sequence of several bytes by its first byte (RFC 3629, section 4), in the
+/// order of the first bytes. The bounds of the second byte keep out overlong forms, surrogates and
+/// what lies beyond U+10FFFF; further bytes are 80 to BF.
 struct Utf8Form {
   unsigned least_first = 0;
   unsigned most_first = 0;
@@ -18,15 +18,12 @@ struct Utf8Form {
   unsigned least_second = 0x80;
   unsigned most_second = 0xBF;
 };
-constexpr std::array kUtf8Forms = {Utf8Form{0x00, 0x7F, 1},
-                                   Utf8Form{0xC2, 0xDF, 2},
-                                   Utf8Form{0xE0, 0xE0, 3, 0xA0, 0xBF},
-                                   Utf8Form{0xE1, 0xEC, 3},
-                                   Utf8Form{0xED, 0xED, 3, 0x80, 0x9F},
-                                   Utf8Form{0xEE, 0xEF, 3},
-                                   Utf8Form{0xF0, 0xF0, 4, 0x90, 0xBF},
-                                   Utf8Form{0xF1, 0xF3, 4},
-                                   Utf8Form{0xF4, 0xF4, 4, 0x80, 0x8F}};
+constexpr std::array kUtf8Forms = {Utf8Form{0xC2, 0xDF, 2}, Utf8Form{0xE0, 0xE0, 3, 0xA0, 0xBF},
+                                   Utf8Form{0xE1, 0xEC, 3}, Utf8Form{0xED, 0xED, 3, 0x80, 0x9F},
+                                   Utf8Form{0xEE, 0xEF, 3}, Utf8Form{0xF0, 0xF0, 4, 0x90, 0xBF},
+                                   Utf8Form{0xF1, 0xF3, 4}, Utf8Form{0xF4, 0xF4, 4, 0x80, 0x8F}};
+
+bool is_ascii(char byte) { return static_cast<unsigned char>(byte) < 0x80; }
 
 // Whether eight bytes follow that are all ASCII, as most text is.
 bool is_ascii_word(std::string_view text) {
@@ -40,6 +37,7 @@ bool is_ascii_word(std::string_view text) {
 
 std::size_t utf8_length(std::string_view text) {
   if (text.empty()) return 0;
+  if (is_ascii(text.front())) return 1;
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const auto form = std::ranges::find_if(
       kUtf8Forms, [&](const Utf8Form& one) { return byte(0) <= one.most_first; });

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -133,6 +134,105 @@ TEST(ExactProductTest, IsLinearInWhatItReads) {
                         static_cast<double>(static_cast<float>(g));
     ASSERT_NEAR(static_cast<double>(rounded(together)), real, std::fabs(real) * 1e-6 + 1e-17);
   }
+}
+
+/// A whole number of 768 bits in two's complement, in words of 32 bits, the lowest first.
+class Whole {
+ public:
+  static Whole of(std::int64_t x) {
+    Whole whole;
+    whole.words_.fill(x < 0 ? ~std::uint32_t{0} : 0);
+    whole.words_[0] = static_cast<std::uint32_t>(x);
+    whole.words_[1] = static_cast<std::uint32_t>(x >> 32);
+    return whole;
+  }
+  Whole operator+(const Whole& other) const {
+    Whole sum;
+    std::uint64_t carry = 0;
+    for (std::size_t k = 0; k < words_.size(); ++k) {
+      carry += std::uint64_t{words_[k]} + other.words_[k];
+      sum.words_[k] = static_cast<std::uint32_t>(carry);
+      carry >>= 32;
+    }
+    return sum;
+  }
+  Whole doubled(int times) const {
+    Whole twice = *this;
+    for (int k = 0; k < times; ++k) twice = twice + twice;
+    return twice;
+  }
+  Whole operator*(std::int64_t factor) const {
+    Whole product;
+    Whole power = factor < 0 ? negative() : *this;
+    for (std::int64_t rest = std::abs(factor); rest > 0; rest /= 2, power = power + power) {
+      if (rest % 2 == 1) product = product + power;
+    }
+    return product;
+  }
+  friend bool operator==(const Whole&, const Whole&) = default;
+
+ private:
+  // The complement and one.
+  Whole negative() const {
+    Whole complement = *this;
+    for (std::uint32_t& word : complement.words_) word = ~word;
+    return complement + of(1);
+  }
+
+  std::array<std::uint32_t, 24> words_{};
+};
+
+/// In units of 2^-320.
+Whole whole_of(const Number& a) {
+  Whole whole = Whole::of(static_cast<std::int64_t>(a.high >> 64)).doubled(32) +
+                Whole::of(static_cast<std::int64_t>((a.high >> 32) & 0xffffffff));
+  whole = whole.doubled(32) + Whole::of(static_cast<std::int64_t>(a.high & 0xffffffff));
+  for (const std::int64_t part : a.parts) whole = whole.doubled(60) + Whole::of(part);
+  return whole;
+}
+
+// Against plain arithmetic of whole numbers, bit by bit.
+TEST(ExactProductTest, SumsAreThoseOfWholeNumbers) {
+  std::mt19937_64 random(11);
+  std::uniform_int_distribution<int> size(-70, 30);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  for (int round = 0; round < 40; ++round) {
+    ExactProducts products;
+    Whole expected;
+    for (int term = 0; term < 100; ++term) {
+      Number a = number(std::ldexp(uniform(random), size(random) / 2));
+      for (std::size_t k = 0; k < kParts - 1 && term % 3 != 0; ++k) {
+        a.parts[k] = static_cast<std::int64_t>(random()) & kPartMask;
+      }
+      const float factor = static_cast<float>(std::ldexp(uniform(random), size(random)));
+      products.add(a, static_cast<double>(factor));
+      int exponent = 0;
+      const double units = std::ldexp(std::frexp(static_cast<double>(factor), &exponent), 24);
+      // In multiples of 2^-60: 24 bits and zeros, or fewer bits.
+      const int zeros = std::max(exponent - 24 + 60, 0);
+      const double kept = std::ldexp(units, exponent - 24 + 60 - zeros);
+      expected = expected + (whole_of(a) * std::llround(kept)).doubled(zeros);
+    }
+    Number sum = number(uniform(random));
+    expected = expected + whole_of(sum).doubled(60);
+    ASSERT_TRUE(products.collect(sum)) << round;
+    ASSERT_EQ(whole_of(sum).doubled(60), expected) << round;
+  }
+}
+
+TEST(ExactProductTest, SaysWhereASumIsTooLarge) {
+  const Number most = number(0x1p45);
+  for (const double factor : {0x1p10, -0x1p30, 0x1p70, -0x1p120}) {
+    ExactProducts products;
+    for (int term = 0; term < 200; ++term) products.add(most, factor);
+    Number sum;
+    EXPECT_FALSE(products.collect(sum)) << factor;
+  }
+  ExactProducts cancel;
+  for (int term = 0; term < 200; ++term) cancel.add(most, term % 2 == 0 ? 1 : -1);
+  Number sum = number(3);
+  EXPECT_TRUE(cancel.collect(sum));
+  EXPECT_EQ(sum, number(3));
 }
 
 // 1 by 2^-60 five times takes 80 + 5 60 = 380 bits behind the point, and there are 320.
