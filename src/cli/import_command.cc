@@ -26,8 +26,9 @@ std::string ledger_text(const Imported& imported) {
     } else if (!line.what.empty()) {
       what += ": " + line.what;
     }
-    text += fmt::format("  {}:{}  {} = {}  [{}]\n", line.file, line.setting.line, line.setting.path,
-                        line.setting.value, what);
+    text +=
+        fmt::format("  {}:{}  {} = {}  [{}]\n", line.file, line.setting.line,
+                    printable(line.setting.path), printable(line.setting.value), printable(what));
   }
   return text;
 }

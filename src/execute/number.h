@@ -107,8 +107,8 @@ class Bins {
   Four third_{};
 };
 
-/// A sum of products a * factor, exact. Each factor is rounded to 24 bits and to a multiple of 2^-60
-/// before, so that such a product takes one part more.
+/// A sum of products a * factor, exact. Each factor is rounded to 24 bits and to a multiple of
+/// 2^-60 before, so that such a product takes one part more.
 class ExactProducts {
  public:
   void add(const Number& a, double factor);

@@ -12,6 +12,8 @@
 #include "interop/shell_arithmetic.h"
 #include "interop/shell_branches.h"
 #include "interop/shell_documents.h"
+#include "interop/shell_lists.h"
+#include "interop/shell_words.h"
 #include "interop/source_parts.h"
 
 namespace placet {
@@ -26,100 +28,6 @@ bool is_name(const std::string& word) {
   }
   return true;
 }
-
-struct LineWord {
-  std::string text;
-  bool is_quoted = false;  // quotes keep what a variable in it stands for in one word
-};
-
-// Words of a line. A quote that is not closed on the line belongs to a list of options that goes on
-// below, and is left out.
-class LineWords {
- public:
-  explicit LineWords(const std::string& line) : line_(line) {}
-
-  std::vector<LineWord> all() {
-    for (; next_ < line_.size() && !is_comment_; ++next_) take(line_[next_]);
-    end_word();
-    return std::move(words_);
-  }
-
- private:
-  void take(char c) {
-    if (quote_ != 0) {
-      take_quoted(c);
-    } else if (c == '(' && word_.ends_with('$')) {
-      take_substitution();
-    } else if (c == '"' || c == '\'') {
-      if (line_.find(c, next_ + 1) == std::string::npos) return;
-      quote_ = c;
-      is_quoted_ = true;
-    } else if (c == '#' && word_.empty()) {
-      is_comment_ = true;
-    } else if (std::isspace(static_cast<unsigned char>(c)) != 0 || c == ';' || begins_list(c)) {
-      end_word();
-    } else if (is_of_word(c)) {
-      word_ += c;
-    }
-  }
-
-  // "NAME=(--option value" and "NAME+=(--option value": a list of options begins.
-  bool begins_list(char c) const {
-    if (c != '(' || !word_.ends_with('=')) return false;
-    const std::size_t first = line_.find_first_not_of(" \t\"'", next_ + 1);
-    return first != std::string::npos && line_.compare(first, 2, "--") == 0;
-  }
-
-  // "$(...)" and "$((...))" are of one word, whatever blanks are in them. One that is not closed on
-  // the line is read as other words are.
-  void take_substitution() {
-    std::size_t depth = 0;
-    for (std::size_t end = next_; end < line_.size() && scanned_ < kMostScanned; ++end) {
-      ++scanned_;
-      if (line_[end] == '(') ++depth;
-      if (line_[end] != ')' || --depth > 0) continue;
-      word_ += line_.substr(next_, end + 1 - next_);
-      next_ = end;
-      return;
-    }
-    word_ += '(';
-  }
-
-  void take_quoted(char c) {
-    if (c == quote_) {
-      quote_ = 0;
-    } else {
-      word_ += c;
-    }
-  }
-
-  bool is_of_word(char c) {
-    const bool is_bracket = c == '(' || c == ')';
-    has_dollar_ = has_dollar_ || c == '$';
-    return c != '\\' && !(is_bracket && !has_dollar_);
-  }
-
-  void end_word() {
-    if (!word_.empty()) words_.push_back({.text = word_, .is_quoted = is_quoted_});
-    word_.clear();
-    has_dollar_ = false;
-    is_quoted_ = false;
-  }
-
-  static constexpr std::size_t kMostScanned = std::size_t{4} << 20;
-
-  const std::string& line_;
-  std::size_t next_ = 0;
-  std::size_t scanned_ = 0;  // for ends of substitutions
-  char quote_ = 0;
-  bool is_comment_ = false;
-  bool has_dollar_ = false;
-  bool is_quoted_ = false;
-  std::string word_;
-  std::vector<LineWord> words_;
-};
-
-std::vector<LineWord> words_of(const std::string& line) { return LineWords(line).all(); }
 
 // What stands at a '$': a name, what holds where it has no value, and where the text goes on.
 struct Reference {
@@ -187,6 +95,57 @@ bool ends_options(const std::string& word) {
 class Lines {
  public:
   void take(const std::string& line, std::size_t number) {
+    take_line(line, number);
+    if (runs_ == Runs::no) passed_over.insert(number);
+  }
+
+  // The text behind the line that was taken last: how many of its lines are no commands of this
+  // script. One that goes into a configuration is kept.
+  std::size_t take_document(const std::vector<std::string>& lines, std::size_t opener) {
+    const auto opened = document_opened_by(lines[opener]);
+    if (!opened || ++documents_ > kMostDocuments) return 0;
+    const auto count = lines_of_document(*opened, lines, opener);
+    if (!count || opened->goes == OpenedDocument::Goes::to_shell) return 0;
+    if (opened->goes == OpenedDocument::Goes::to_program) return *count;
+    const std::string name = value_of(opened->file);
+    if (!is_configuration_name(name)) return 0;
+    if (runs_ == Runs::no) return *count;
+    write(name, text_of(*opened, lines, opener, *count));
+    return *count;
+  }
+
+  // What lists hold that no command gets goes to what is idle.
+  void leave_out(const std::vector<OptionList>& lists) {
+    for (const OptionList& list : lists) {
+      const auto is_in_list = [&](const Setting& setting) {
+        return setting.line >= list.first && setting.line <= list.last;
+      };
+      const auto unused =
+          std::stable_partition(settings.begin(), settings.end(),
+                                [&](const Setting& setting) { return !is_in_list(setting); });
+      for (auto setting = unused; setting != settings.end(); ++setting) {
+        setting->unused_list = list.name;
+        idle.push_back(std::move(*setting));
+      }
+      settings.erase(unused, settings.end());
+    }
+  }
+
+  const std::vector<BranchBlock>& blocks() const { return branches_.blocks(); }
+
+  std::vector<Setting> settings;
+  std::vector<Setting> idle;          // of branches that are not taken, and of lists
+  std::set<std::size_t> passed_over;  // lines in branches that are not taken
+  std::set<std::string> commands;
+  std::vector<Setting> operands;
+  std::vector<ScriptFile> written;
+
+ private:
+  static constexpr std::size_t kMostCommands = 1000;
+  static constexpr std::size_t kLongestCommand = 200;
+  static constexpr std::size_t kMostDocuments = 16;
+
+  void take_line(const std::string& line, std::size_t number) {
     const std::size_t first = line.find_first_not_of(" \t");
     goes_on_ = line.ends_with('\\');
     if (first != std::string::npos && line.compare(first, 8, "#SBATCH ") == 0) {
@@ -210,34 +169,6 @@ class Lines {
       if (!goes_on_) is_script_named_ = is_in_container_options_ = is_value_due_ = false;
     }
   }
-
-  // The text behind the line that was taken last: how many of its lines are no commands of this
-  // script. One that goes into a configuration is kept.
-  std::size_t take_document(const std::vector<std::string>& lines, std::size_t opener) {
-    const auto opened = document_opened_by(lines[opener]);
-    if (!opened || ++documents_ > kMostDocuments) return 0;
-    const auto count = lines_of_document(*opened, lines, opener);
-    if (!count || opened->goes == OpenedDocument::Goes::to_shell) return 0;
-    if (opened->goes == OpenedDocument::Goes::to_program) return *count;
-    const std::string name = value_of(opened->file);
-    if (!is_configuration_name(name)) return 0;
-    if (runs_ == Runs::no) return *count;
-    write(name, text_of(*opened, lines, opener, *count));
-    return *count;
-  }
-
-  const std::vector<BranchBlock>& blocks() const { return branches_.blocks(); }
-
-  std::vector<Setting> settings;
-  std::vector<Setting> idle;  // of branches that are not taken
-  std::set<std::string> commands;
-  std::vector<Setting> operands;
-  std::vector<ScriptFile> written;
-
- private:
-  static constexpr std::size_t kMostCommands = 1000;
-  static constexpr std::size_t kLongestCommand = 200;
-  static constexpr std::size_t kMostDocuments = 16;
 
   std::string text_of(const OpenedDocument& opened, const std::vector<std::string>& lines,
                       std::size_t opener, std::size_t count) {
@@ -263,6 +194,9 @@ class Lines {
     open_.reset();
     program_.clear();
     caller_.clear();
+    short_option_.clear();
+    if (!was_open_line_) launcher_.clear();
+    was_open_line_ = goes_on_;
     for (const LineWord& word : words_of(text)) {
       if (holds_options(word.text)) {
         for (const LineWord& inner : words_of(word.text)) take_word(inner, number);
@@ -305,14 +239,14 @@ class Lines {
     const std::string& word = taken.text;
     if (is_of_container(taken, line)) return;
     if (open_ && !fresh_ && is_all_arguments(word)) return open_.reset();
+    if (word == "--") return open_.reset();  // a command follows
+    if (is_short_option(word)) return take_short_option(word);
     const std::size_t equals = word.find('=');
     if (word.starts_with("--") && word.size() > 2) {
       take_option(taken, line);
     } else if (equals != std::string::npos && is_name(assigned_name(word, equals))) {
       take_assignment(assigned_name(word, equals), word.substr(equals + 1), line,
                       word[equals - 1] == '+');
-    } else if (word == "-m") {  // of Python: a module follows
-      open_.reset();
     } else if (open_ && (ends_options(word) || names_list(word))) {
       open_.reset();
       note_command(word, line);
@@ -320,6 +254,28 @@ class Lines {
       extend(settings[*open_], taken);
     } else {
       note_command(word, line);
+    }
+  }
+
+  // "-np", but not "-1".
+  static bool is_short_option(const std::string& word) {
+    return word.size() > 1 && word[0] == '-' &&
+           std::isalpha(static_cast<unsigned char>(word[1])) != 0;
+  }
+
+  // The word behind it may be its value.
+  void take_short_option(const std::string& word) {
+    open_.reset();
+    if (word != "-m") short_option_ = word;  // behind Python's -m stands a module
+  }
+
+  // "mpirun -np 16": the value of a short option, by the program and the option.
+  void note_short_option(const std::string& value, std::size_t line) {
+    const std::string option = std::exchange(short_option_, "");
+    if (option.empty() || launcher_.empty() || operands.size() >= kMostCommands) return;
+    for (const std::string& name : names_of(launcher_)) {
+      operands.push_back(
+          {.path = "$" + name + " " + option, .value = value_of(value), .line = line});
     }
   }
 
@@ -386,6 +342,11 @@ class Lines {
     if (word.find_first_of("|&<>") != std::string::npos) is_script_named_ = false;
     if (runs_ == Runs::no) return;
     const bool is_plain = word.find_first_of("$|&<>\"'") == std::string::npos;
+    if (!short_option_.empty()) {
+      note_short_option(word, line);
+    } else if (is_plain) {
+      launcher_ = word;
+    }
     if (is_plain && is_script(word)) is_script_named_ = true;
     if (note_operand(word, line) || !is_plain) return;
     for (const std::string& name : names_of(word)) commands.insert(name);
@@ -450,11 +411,14 @@ class Lines {
     settings.push_back({.path = name, .value = value, .line = line, .is_told = is_script_named_});
   }
 
-  // Options that a variable holds, NAME="--nnodes 2 --node_rank 0": each is a setting where it
-  // stands, whoever uses the variable.
+  // Options that a variable holds, NAME="--nnodes 2 --node_rank 0", or a whole command with a
+  // script: each is a setting where it stands, whoever uses the variable.
   bool take_options(const std::string& name, const std::string& value, std::size_t line) {
     const std::vector<LineWord> words = words_of(value);
-    if (std::ranges::none_of(words, is_option, &LineWord::text)) return false;
+    const bool is_command =
+        words.size() > 1 &&
+        std::ranges::any_of(words, [](const LineWord& word) { return word.text.ends_with(".py"); });
+    if (!is_command && std::ranges::none_of(words, is_option, &LineWord::text)) return false;
     lists_.insert(name);
     open_.reset();
     for (const LineWord& word : words) {
@@ -529,7 +493,10 @@ class Lines {
   bool fresh_ = false;               // and has none so far
   std::string program_;              // the command before the word at hand
   std::string caller_;               // and the one before that
-  bool goes_on_ = false;             // the line before ends in a backslash
+  std::string launcher_;             // the last one that is no value of a short option
+  std::string short_option_;         // the word before the one at hand
+  bool goes_on_ = false;             // the line at hand ends in a backslash
+  bool was_open_line_ = false;       // and so did the one before
   bool is_in_container_options_ = false;
   bool is_value_due_ = false;     // of a container's short option
   bool is_script_named_ = false;  // in the command at hand: what follows is told to it
@@ -546,6 +513,7 @@ ScriptSettings script_settings(const std::string& text) {
     lines.take(all[i], i + 1);
     i += lines.take_document(all, i);
   }
+  lines.leave_out(unused_lists(all, lines.passed_over));
   return {.settings = std::move(lines.settings),
           .idle = std::move(lines.idle),
           .blocks = lines.blocks(),

@@ -12,12 +12,23 @@ bool is_unresolved(const std::string& value) {
   return value.find('$') != std::string::npos || value == "auto" || value.find("{{") == 0;
 }
 
+// Whether a key was probably meant by another word: it begins so, or is a slip of the pen away.
+bool is_slip(std::string_view path, std::string_view key) {
+  constexpr std::size_t kShort = 5;
+  constexpr std::size_t kLong = 12;
+  const std::size_t size = path.size() - std::min(path.find_first_not_of('-'), path.size());
+  const std::size_t most = size <= kShort ? 1 : size <= kLong ? 2 : 3;
+  return key.starts_with(path) || edit_distance(path, key) <= most;
+}
+
+// An option may be meant for another option, and a variable for a variable.
 std::string nearest_key(const Dialect& dialect, const std::string& path) {
   std::vector<std::string> known;
   for (const auto& [key, meaning] : dialect.keys) {
-    if (!key.ends_with('*')) known.push_back(key);
+    if (!key.ends_with('*') && key.starts_with('-') == path.starts_with('-')) known.push_back(key);
   }
-  return nearest(path, known);
+  const std::string key = nearest(path, known);
+  return is_slip(path, key) ? key : "";
 }
 
 // What becomes of a key that gives no word.
@@ -141,14 +152,17 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
 // Comparing spellings is dear, and nobody reads more of them.
 constexpr std::size_t kMostNearest = 100;
 
-// What stands in branches of a script that are not taken.
+// What a script says to no command.
 void add_idle(const Source& source, std::size_t begin, Imported& imported) {
   if (source.idle.empty()) return;
   for (const Setting& setting : source.idle) {
-    imported.ledger.push_back({.file = source.file,
-                               .setting = setting,
-                               .fate = Fate::no_effect,
-                               .what = "in a branch that is not taken"});
+    imported.ledger.push_back(
+        {.file = source.file,
+         .setting = setting,
+         .fate = Fate::no_effect,
+         .what = setting.unused_list.empty()
+                     ? "in a branch that is not taken"
+                     : "in " + setting.unused_list + ", which no command gets"});
   }
   std::stable_sort(
       imported.ledger.begin() + static_cast<std::ptrdiff_t>(begin), imported.ledger.end(),

@@ -205,6 +205,24 @@ void find_twice_said(const Imported& imported, std::vector<LintFinding>& finding
   }
 }
 
+// Lists of options that a script forgets: one finding for each.
+void find_unused_lists(const Imported& imported, std::vector<LintFinding>& findings) {
+  std::set<std::pair<std::string, std::string>> told;
+  for (const LedgerLine& line : imported.ledger) {
+    const std::string& name = line.setting.unused_list;
+    if (name.empty() || !told.emplace(line.file, name).second) continue;
+    findings.push_back({.code = "PL005",
+                        .name = "unused-options",
+                        .severity = "warning",
+                        .file = line.file,
+                        .line = line.setting.line,
+                        .message = "'" + name + "' holds options, and no command gets them",
+                        .fix = "give ${" + name + "} to the command, or leave it out",
+                        .edit = {},
+                        .conflict = {}});
+  }
+}
+
 // Whether a comment names the code: "placet: ignore=PL003,PL012".
 bool names_code(const std::string& comment, const std::string& code) {
   constexpr std::string_view kMark = "placet: ignore=";
@@ -231,7 +249,8 @@ bool asks_for_one_of(const std::set<std::string>& words, const LintRule& rule) {
 
 // Rules that are in the program have files too, for `placet explain`.
 bool is_in_program(const LintRule& rule) {
-  return rule.code == "PL001" || rule.code == "PL002" || rule.code == "PL100";
+  static const std::set<std::string, std::less<>> kCodes = {"PL001", "PL002", "PL005", "PL100"};
+  return kCodes.contains(rule.code);
 }
 
 }  // namespace
@@ -248,6 +267,7 @@ std::vector<LintFinding> lint(const Catalog& catalog, const Imported& imported) 
     if (line.fate == Fate::unknown) findings.push_back(unknown_key(line, imported));
   }
   find_twice_said(imported, findings);
+  find_unused_lists(imported, findings);
   const std::set<std::string> undecided = words_of_undecided(imported);
   const auto rules = load_rules(catalog);
   for (const LintRule& rule : *rules) {

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "interop/dialect.h"
 
@@ -148,14 +149,38 @@ class Expression {
   int depth_ = 0;
 };
 
-// Behind the "))" that closes the "$((" at a place; none: nothing closes it.
-std::size_t end_of_number(const std::string& text, std::size_t open) {
+// A number to be worked out: "$((...))", "$[...]" or "$(expr ...)".
+struct NumberText {
+  std::size_t begin = 0;  // of the text inside
+  std::size_t size = 0;
+  std::size_t end = 0;  // behind all of it
+};
+
+// Behind the bracket that closes the one at a place; none: nothing closes it.
+std::size_t behind_bracket(const std::string& text, std::size_t open) {
+  const char begins = text[open];
+  const char ends = begins == '(' ? ')' : ']';
   std::size_t depth = 0;
-  for (std::size_t at = open + 1; at < text.size(); ++at) {
-    if (text[at] == '(') ++depth;
-    if (text[at] == ')' && --depth == 0) return text[at - 1] == ')' ? at + 1 : std::string::npos;
+  for (std::size_t at = open; at < text.size(); ++at) {
+    if (text[at] == begins) ++depth;
+    if (text[at] == ends && --depth == 0) return at + 1;
   }
   return std::string::npos;
+}
+
+// The number at a '$', which may have no end; none: there is no such text.
+std::optional<NumberText> number_text_at(const std::string& text, std::size_t dollar) {
+  static constexpr std::array<std::pair<std::string_view, std::size_t>, 3> kForms = {
+      {{"$((", 2}, {"$[", 1}, {"$(expr ", 1}}};  // with the number of brackets at the end
+  for (const auto& [opener, brackets] : kForms) {
+    if (text.compare(dollar, opener.size(), opener) != 0) continue;
+    const std::size_t begin = dollar + opener.size();
+    const std::size_t end = behind_bracket(text, dollar + 1);
+    if (end == std::string::npos) return NumberText{.begin = begin, .size = 0, .end = end};
+    if (begin + brackets > end || text[end - brackets] != text[end - 1]) return std::nullopt;
+    return NumberText{.begin = begin, .size = end - brackets - begin, .end = end};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -165,12 +190,14 @@ std::optional<long long> shell_number(const std::string& text, const NumberOfNam
 }
 
 std::string with_shell_numbers(std::string text, const NumberOfName& number_of) {
-  for (std::size_t at = text.find("$(("); at != std::string::npos; at = text.find("$((", at)) {
-    const std::size_t end = end_of_number(text, at);
-    if (end == std::string::npos) return text;
-    const auto value = shell_number(text.substr(at + 3, end - at - 5), number_of);
-    if (value) text.replace(at, end - at, std::to_string(*value));
-    if (!value) at += 3;
+  for (std::size_t at = text.find('$'); at != std::string::npos; at = text.find('$', at)) {
+    const auto found = number_text_at(text, at);
+    if (found && found->end == std::string::npos) return text;
+    std::string inside = found ? text.substr(found->begin, found->size) : "";
+    std::erase(inside, '\\');  // "expr 2 \\* 8": the shell is not to read the star
+    const auto value = found ? shell_number(inside, number_of) : std::nullopt;
+    if (value) text.replace(at, found->end - at, std::to_string(*value));
+    if (!value) ++at;
   }
   return text;
 }

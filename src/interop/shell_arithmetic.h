@@ -16,7 +16,8 @@ using NumberOfName = std::function<std::optional<long long>(const std::string&)>
 /// beyond 10^15.
 std::optional<long long> shell_number(const std::string& text, const NumberOfName& number_of);
 
-/// The text with each "$((...))" that has a value replaced by it: "tp$((2*4))" is "tp8".
+/// The text with each "$((...))", "$[...]" and "$(expr ...)" that has a value replaced by it:
+/// "tp$((2*4))" is "tp8".
 std::string with_shell_numbers(std::string text, const NumberOfName& number_of);
 
 }  // namespace placet

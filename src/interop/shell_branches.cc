@@ -179,6 +179,9 @@ bool begins_function(const std::string& statement) {
 
 Runs test_holds(const std::string& test, const ResolveWord& resolve) {
   if (test.starts_with("((") && test.ends_with("))")) return number_holds(test, resolve);
+  // A command by itself: what it does is known of two.
+  const std::string command = resolve(test);
+  if (command == "true" || command == "false") return said(command == "true");
   Runs all = Runs::yes;
   bool is_and = true;
   std::vector<std::string> term;

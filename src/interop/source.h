@@ -40,6 +40,7 @@ struct Setting {
   bool is_told = false;
   std::string from = {};         // the file that says it, where another source's settings hold it
   bool is_of_container = false;  // an option of what starts a container, which the script runs in
+  std::string unused_list = {};  // the variable that holds it, and that no command gets
   // Of a launch script, the branches around it that may be taken or not, outermost first.
   std::vector<BranchPlace> branches = {};
 
@@ -61,7 +62,7 @@ struct Source {
   std::string file;
   SourceForm form = SourceForm::toml;
   std::vector<Setting> settings;
-  std::vector<Setting> idle = {};        // of a launch script: in branches that are not taken
+  std::vector<Setting> idle = {};        // of a launch script: what no command gets
   std::vector<BranchBlock> blocks = {};  // of a launch script
   std::set<std::string> commands = {};   // of a launch script: programs and scripts that it calls
   /// Of a launch script, the files that programs are called with: the path is the program behind a

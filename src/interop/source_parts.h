@@ -25,12 +25,13 @@ std::vector<Setting> toml_settings(const std::string& text, const std::string& f
 /// Options, directives and variables of a launch script.
 struct ScriptSettings {
   std::vector<Setting> settings;
-  std::vector<Setting> idle;  // those of branches that are not taken
+  std::vector<Setting> idle;  // those of branches that are not taken, and of lists nobody uses
   std::vector<BranchBlock> blocks;
   /// Words in front of options: programs, scripts with and without their paths, and each with the
   /// word before it ("trl sft").
   std::set<std::string> commands;
-  std::vector<Setting> operands;  // files that those are called with, by the program
+  /// Files that those are called with, by the program, and values of its short options ("-np").
+  std::vector<Setting> operands;
   std::vector<ScriptFile> written;
 };
 

@@ -248,7 +248,8 @@ bool is_asked_for(const Imported& imported, const std::string& flag) {
 }
 
 // What to ask for in place of a word, of which these words of the job follow: the one that follows
-// from it and from nothing else, or itself. Empty: nothing. A model that is described by what is undecided may be named.
+// from it and from nothing else, or itself. Empty: nothing. A model that is described by what is
+// undecided may be named.
 std::string asked_in_place_of(const std::string& word, const std::vector<std::string>& words,
                               const Imported& imported) {
   const bool asks = std::ranges::any_of(words, [&](const std::string& follower) {

@@ -15,9 +15,20 @@ std::string problem_of(const InputFault& fault) {
   return fault.nearest.empty() ? "is not valid" : "is not known";
 }
 
-// The text with control characters and torn ones spelled out, and without the middle where it is
-// long: a name in a file must not move the cursor of the terminal that shows the message, or fill
-// it.
+std::string locate(std::string_view assumption, const std::source_location& location) {
+  std::string text = "internal error: expected that ";
+  text += assumption;
+  text += " (";
+  text += location.file_name();
+  text += ":" + std::to_string(location.line());
+  text += ", in ";
+  text += location.function_name();
+  text += ")";
+  return text;
+}
+
+}  // namespace
+
 std::string printable(const std::string& text) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   constexpr std::size_t kMostShown = 600;
@@ -41,20 +52,6 @@ std::string printable(const std::string& text) {
   }
   return shown;
 }
-
-std::string locate(std::string_view assumption, const std::source_location& location) {
-  std::string text = "internal error: expected that ";
-  text += assumption;
-  text += " (";
-  text += location.file_name();
-  text += ":" + std::to_string(location.line());
-  text += ", in ";
-  text += location.function_name();
-  text += ")";
-  return text;
-}
-
-}  // namespace
 
 std::string describe(const InputFault& fault) {
   std::string text = printable(fault.where);

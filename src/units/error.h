@@ -35,6 +35,11 @@ struct InputFault {
 ///   --placement, character 6: 'bacth' is not known; expected a cut; did you mean 'batch'?
 std::string describe(const InputFault& fault);
 
+/// The text on one line, with control characters and torn ones spelled out, and without the middle
+/// where it is long: a name in a file must not move the cursor of the terminal that shows it, or
+/// fill it.
+std::string printable(const std::string& text);
+
 /// Bad input. what() is describe(fault()).
 class InputError : public std::runtime_error {
  public:

@@ -211,7 +211,7 @@ TEST(LaunchTextTest, AValueThatOnlyTheScriptKnowsIsRefusedWithItsLine) {
       export_over(find_catalog(), origin.said, origin, "megatron");
       ADD_FAILURE() << "accepted " << value;
     } catch (const InputError& error) {
-      const std::string said = value == "$RUN/x" ? "$2/x" : value;
+      const std::string said = value == "$RUN/x" ? "$2/x" : value == "`id`" ? "$(id)" : value;
       EXPECT_EQ(error.what(), "run.sh:2: does not say the value of '--data-path': it is '" + said +
                                   "'; expected a value, or variables by their names");
     }

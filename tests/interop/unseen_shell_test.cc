@@ -1,0 +1,147 @@
+// What launch scripts say to no command, and in ways of a shell that further real ones showed: each
+// test has a small script of its own.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "imported.h"
+#include "interop/import.h"
+#include "interop/shell_arithmetic.h"
+#include "interop/shell_words.h"
+
+namespace placet {
+namespace {
+
+const std::string kBlockSizes =
+    "--num-layers 12 --hidden-size 768 --ffn-hidden-size 3072 --num-attention-heads 12 "
+    "--seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 4 "
+    "--global-batch-size 512 --bf16 --vocab-size 50257 --position-embedding-type rope "
+    "--normalization RMSNorm --disable-bias-linear";
+
+Imported read_script(const std::string& text) { return import_texts({{"a.sh", text}}); }
+
+const std::string kTorchrun = "torchrun --nnodes 1 --nproc_per_node 8 pretrain_gpt.py ";
+
+TEST(UnseenShellTest, AListThatNoCommandGetsIsNotUsed) {
+  const std::string lists = "SIZES=(" + kBlockSizes +
+                            ")\n"
+                            "MORE=(\n"
+                            "  # the profiler's, that isn't used\n"
+                            "  --use-distributed-optimizer\n"
+                            "  --num-layers 64\n"
+                            ")\n";
+  const Imported result = read_script(lists + kTorchrun + "\"${SIZES[@]}\"\n");
+  EXPECT_EQ(said_of(result, "placement"), "dp=8:ddp");
+  EXPECT_NE(said_of(result, "model").find("\"num_hidden_layers\":12"), std::string::npos);
+  EXPECT_FALSE(is_found(result, "PL002"));
+  const auto found = std::ranges::find(result.findings, "PL005", &LintFinding::code);
+  ASSERT_NE(found, result.findings.end());
+  EXPECT_EQ(found->line, 4U);
+  EXPECT_EQ(found->message, "'MORE' holds options, and no command gets them");
+
+  const Imported used = read_script(lists + kTorchrun + "${SIZES[@]} ${MORE[@]}\n");
+  EXPECT_EQ(said_of(used, "placement"), "dp=8:zero1");
+  EXPECT_FALSE(is_found(used, "PL005"));
+}
+
+// By another variable, by its name alone, in a command that a variable holds, by what is sourced
+// behind it, or by who reads a text that holds no command.
+TEST(UnseenShellTest, AListMayBeUsedInManyWays) {
+  const std::string more = "MORE=\"--use-distributed-optimizer\"\n";
+  for (const std::string& text :
+       {more + "ALL=\"" + kBlockSizes + " $MORE\"\n" + kTorchrun + "$ALL\n",
+        more + "give MORE\n" + kTorchrun + kBlockSizes + "\n",
+        more + "CALL=\"" + kTorchrun + kBlockSizes + " ${MORE}\"\neval $CALL\n",
+        more + "CALL=\"" + kTorchrun + kBlockSizes + " ${MORE}\"\n",
+        "export " + more + kTorchrun + kBlockSizes + "\n",
+        more + "source rest.sh\n" + kTorchrun + kBlockSizes + "\n",
+        more + "NAME=MORE\n" + kTorchrun + kBlockSizes + " ${!NAME}\n",
+        more + "SIZES=\"" + kBlockSizes + "\"\nRUN=\"torchrun --nproc_per_node 8 --nnodes 1\"\n"}) {
+    const Imported result = read_script(text);
+    EXPECT_EQ(said_of(result, "placement"), "dp=8:zero1") << text;
+    EXPECT_FALSE(is_found(result, "PL005")) << text;
+  }
+}
+
+// A text that was cut in a value, or whose command has no beginning, says nothing of what is used.
+TEST(UnseenShellTest, APartOfAScriptUsesAll) {
+  const std::string lists = "MORE=\"--use-distributed-optimizer --num-layers 12\"\n";
+  EXPECT_FALSE(
+      is_found(read_script(lists + kTorchrun + kBlockSizes + "\nREST=\"--bf16\n"), "PL005"));
+  EXPECT_FALSE(
+      is_found(read_script(lists + "MAIN=pretrain_gpt.py\n$MAIN \\\n " + kBlockSizes), "PL005"));
+  EXPECT_TRUE(is_found(
+      read_script(lists + "MAIN=pretrain_gpt.py\npython $MAIN \\\n " + kBlockSizes), "PL005"));
+}
+
+TEST(UnseenShellTest, ABranchThatIsNotTakenUsesNothing) {
+  const std::string text = "MORE=(--use-distributed-optimizer)\nARGS=(" + kBlockSizes +
+                           ")\nSIZE=small\nif [ $SIZE = large ]; then\n  ARGS+=(${MORE[@]})\nfi\n" +
+                           kTorchrun + "${ARGS[@]}\n";
+  const Imported result = read_script(text);
+  EXPECT_EQ(said_of(result, "placement"), "dp=8:ddp");
+  EXPECT_TRUE(is_found(result, "PL005"));
+}
+
+TEST(UnseenShellTest, TheBracketOfAListIsOfNoValue) {
+  const Imported result = read_script("PP=4\nVPP=2\nARGS=(" + kBlockSizes +
+                                      ")\nARGS+=(--pipeline-model-parallel-size $PP)\n"
+                                      "ARGS+=(--num-virtual-stages-per-pipeline-rank ${VPP:-3})\n" +
+                                      kTorchrun + "\"${ARGS[@]}\"\n");
+  EXPECT_EQ(said_of(result, "placement"), "pp=4:interleaved(2) dp=2:ddp");
+  EXPECT_EQ(words_of("A=$(b c) --d `e f` --g $H)").size(), 5U);
+  EXPECT_EQ(words_of("--d `e f`").back().text, "$(e f)");
+  EXPECT_EQ(words_of("--g $H)").back().text, "$H");
+}
+
+TEST(UnseenShellTest, ADashedWordEndsAValue) {
+  const Imported result = read_script(
+      "run --nnodes 1 --nproc_per_node 8 -- python pretrain_gpt.py " + kBlockSizes + "\n");
+  EXPECT_EQ(said_of(result, "placement"), "dp=8:ddp");
+  const Imported short_one = read_script(
+      "torchrun --nnodes 1 --nproc_per_node 8 -x A pretrain_gpt.py " + kBlockSizes + "\n");
+  EXPECT_EQ(said_of(short_one, "placement"), "dp=8:ddp");
+}
+
+TEST(UnseenShellTest, NumbersAreWorkedOutInAllSpellings) {
+  const auto number_of = [](const std::string& name) -> std::optional<long long> {
+    return name == "N" ? std::optional(8LL) : std::nullopt;
+  };
+  EXPECT_EQ(with_shell_numbers("$((2*N)) $[N/2] $(expr 16 / N) $(expr 2 \\* 3)", number_of),
+            "16 4 2 6");
+  for (const std::string& text :
+       {std::string("$(expr length N)"), std::string("$[M+1]"), std::string("$[1"),
+        std::string("$(expr 1"), std::string("$((1)")}) {
+    EXPECT_EQ(with_shell_numbers(text, number_of), text);
+  }
+}
+
+TEST(UnseenShellTest, CommandsThatAlwaysHoldDecideABranch) {
+  const auto read = [](const std::string& test) {
+    return read_script("ARGS=(" + kBlockSizes + ")\nif " + test +
+                       "; then\n  ARGS+=(--use-distributed-optimizer)\nfi\n" + kTorchrun +
+                       "${ARGS[@]}\n");
+  };
+  EXPECT_EQ(said_of(read("true"), "placement"), "dp=8:zero1");
+  EXPECT_EQ(said_of(read("false"), "placement"), "dp=8:ddp");
+  EXPECT_TRUE(asks_for(read("some_check"), "--set"));
+}
+
+// A key that is far from all known ones has no nearest; an option is meant for no variable.
+TEST(UnseenShellTest, OnlySlipsOfThePenHaveANearestKey) {
+  const auto nearest_of = [](const std::string& option) {
+    const Imported result = read_script(kTorchrun + kBlockSizes + " " + option + "\n");
+    const auto line = std::ranges::find_if(result.ledger, [&](const LedgerLine& one) {
+      return one.setting.path == option.substr(0, option.find(' '));
+    });
+    return line == result.ledger.end() ? "none" : line->what;
+  };
+  EXPECT_EQ(nearest_of("--tensor-model-paralel-size 2"), "--tensor-model-parallel-size");
+  EXPECT_EQ(nearest_of("--global-batch 2"), "--global-batch-size");
+  for (const char* option : {"--statz 2", "--rank 2", "--resourze 2"}) {
+    EXPECT_EQ(nearest_of(option), "") << option;
+  }
+}
+
+}  // namespace
+}  // namespace placet
