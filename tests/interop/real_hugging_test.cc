@@ -103,9 +103,9 @@ TEST(RealHuggingTest, BasesInFewBitsAreFormats) {
   const auto format = [](const std::string& text) {
     return said_of(read_of({{"a.yml", text}}), "precision");
   };
-  const std::string rest = "-fp32-adapters,embedding=bf16,head=bf16,norms=bf16";
-  EXPECT_EQ(format(adapted + "load_in_8bit: true\n"), "llm-int8" + rest);
-  EXPECT_EQ(format(adapted + "load_in_4bit: true\n"), "qlora" + rest);
+  const std::string rest = ",embedding=bf16,head=bf16,norms=bf16";
+  EXPECT_EQ(format(adapted + "load_in_8bit: true\n"), "autocast,frozen=llm-int8" + rest);
+  EXPECT_EQ(format(adapted + "load_in_4bit: true\n"), "autocast,frozen=nf4-double" + rest);
   EXPECT_EQ(format(adapted + "load_in_8bit: false\n"), "");
   const std::string recipe =
       "model_name_or_path: Qwen/Qwen3-0.6B\nmax_length: 512\nper_device_train_batch_size: 2\n"

@@ -62,7 +62,7 @@ TEST(UnseenDataBTest, AdaptersBesideFewerBitsRestAsTheTrainerCastsThem) {
             {{"world-size", "8"}}),
         "precision");
   };
-  const std::string wide = "qlora-fp32-adapters,embedding=bf16,head=bf16,norms=bf16";
+  const std::string wide = "autocast,frozen=nf4-double,embedding=bf16,head=bf16,norms=bf16";
   EXPECT_EQ(format("Qwen/Qwen2.5-7B", ""), wide);
   EXPECT_EQ(format("Qwen/Qwen2.5-7B", "peft_autocast_adapter_dtype: false\n"), "qlora");
   EXPECT_EQ(format("Qwen/Qwen3-30B-A3B", ""), wide + ",experts=bf16,router=bf16");
@@ -76,9 +76,11 @@ TEST(UnseenDataBTest, ABaseRestsAsItsNameSays) {
                                         "cutoff_len: 2048\nper_device_train_batch_size: 1\n"}},
                         {{"world-size", "8"}});
   };
-  const std::string rest = "-fp32-adapters,embedding=bf16,head=bf16,norms=bf16";
-  EXPECT_EQ(said_of(read("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4"), "precision"), "qlora" + rest);
-  EXPECT_EQ(said_of(read("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8"), "precision"), "llm-int8" + rest);
+  const std::string rest = ",embedding=bf16,head=bf16,norms=bf16";
+  EXPECT_EQ(said_of(read("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4"), "precision"),
+            "autocast,frozen=nf4-double" + rest);
+  EXPECT_EQ(said_of(read("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8"), "precision"),
+            "autocast,frozen=llm-int8" + rest);
   EXPECT_TRUE(asks_for(read("Qwen/Qwen3-8B-FP8"), "--set base-bits=4"));
   EXPECT_FALSE(asks_for(read("Qwen/Qwen3-8B"), "base-bits"));
 }
@@ -95,7 +97,8 @@ TEST(UnseenDataBTest, SwiftHasKeysOfItsOwn) {
   EXPECT_EQ(said_of(full, "global-batch"), "16");
   EXPECT_EQ(said_of(full, "lora"), "");
   EXPECT_EQ(said_of(read("sft --lora_rank 16"), "lora"), "16,all-linear,dropout=0.05");
-  EXPECT_TRUE(said_of(read("sft --quant_bits 4"), "precision").starts_with("qlora-fp32-adapters"));
+  EXPECT_TRUE(
+      said_of(read("sft --quant_bits 4"), "precision").starts_with("autocast,frozen=nf4-double"));
   EXPECT_TRUE(asks_for(read("rlhf --rlhf_type dpo"), "a training on samples alone"));
 }
 
