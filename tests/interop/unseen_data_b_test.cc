@@ -131,6 +131,18 @@ TEST(UnseenDataBTest, GroupsThatDoNotDivideAreNamed) {
   EXPECT_FALSE(is_found(engine("", "\"sequence_parallel_size\": 8, ", "8"), "PL019"));
 }
 
+TEST(UnseenDataBTest, DevicesOfASequenceShareStates) {
+  const std::string file =
+      "distributed_type: DEEPSPEED\nnum_processes: 8\ndeepspeed_config:\n  zero_stage: 3\n"
+      "parallelism_config:\n  parallelism_config_sp_size: ";
+  EXPECT_FALSE(is_found(import_texts({{"acc.yaml", file + "8\n"}}), "PL019"));
+  const std::string alone = "base_model: Qwen/Qwen2.5-7B\nsequence_len: 512\nmicro_batch_size: 1\n";
+  EXPECT_FALSE(
+      is_found(import_texts({{"a.yaml", alone + "fsdp_config:\n  fsdp_limit_all_gathers: true\n"
+                                                "  fsdp_state_dict_type: FULL_STATE_DICT\n"}}),
+               "PL002"));
+}
+
 TEST(UnseenDataBTest, PreferencesAreToldByTheirOptions) {
   const Imported result = import_texts(
       {{"a.sh",
