@@ -120,16 +120,17 @@ LintEdit edit_of(const LintRule& rule, const LedgerLine& found, const Imported& 
   return edit.key.empty() ? LintEdit{} : edit;
 }
 
-// The numbers that settings give the rule's words, a line each.
+// What settings say of the rule's words, a line each: of its numbers, where it has any.
 std::string places_of(const LintRule& rule, const Imported& imported) {
-  std::string places;
+  std::string numbers, texts;
   for (const LedgerLine& line : imported.ledger) {
     const bool speaks = std::ranges::find(rule.at, line.word) != rule.at.end();
-    if (!speaks || line.fate != Fate::understood || !whole_number(line.said)) continue;
+    if (!speaks || line.fate != Fate::understood) continue;
+    std::string& places = whole_number(line.said) ? numbers : texts;
     places += (places.empty() ? "  " : "\n  ") + line.file + ":" +
               std::to_string(line.setting.line) + "  " + line.setting.path + " = " + line.said;
   }
-  return places;
+  return numbers.empty() ? texts : numbers;
 }
 
 LintFinding finding_at(const LedgerLine& line, const LintRule& rule, const Imported& imported) {
@@ -178,6 +179,12 @@ LintFinding unknown_key(const LedgerLine& line, const Imported& imported) {
                   .key = line.what,
                   .value = {}};
   return finding;
+}
+
+// A key without a value says nothing, but for an engine that does not start with it.
+bool says_nothing(const LedgerLine& line, const Imported& imported) {
+  const UnknownKeys* keys = unknown_under(imported, line);
+  return line.setting.value.empty() && (keys == nullptr || keys->severity != "error");
 }
 
 // Keys of the same source that say one thing differently.
@@ -264,7 +271,8 @@ std::vector<LintFinding> without_ignored(std::vector<LintFinding> findings,
 std::vector<LintFinding> lint(const Catalog& catalog, const Imported& imported) {
   std::vector<LintFinding> findings;
   for (const LedgerLine& line : imported.ledger) {
-    if (line.fate == Fate::unknown) findings.push_back(unknown_key(line, imported));
+    if (line.fate != Fate::unknown || says_nothing(line, imported)) continue;
+    findings.push_back(unknown_key(line, imported));
   }
   find_twice_said(imported, findings);
   find_unused_lists(imported, findings);

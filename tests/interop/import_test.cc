@@ -360,7 +360,7 @@ TEST(ImportTest, TrlIsToldByWhatIsItsOwn) {
         "1e-5\n",
         "python sft.py --model_name_or_path Qwen/Qwen3-0.6B --lora_r 8 --lora_alpha 16 "
         "--per_device_train_batch_size 1\n",
-        "swift sft --model_name_or_path Qwen/Qwen3-0.6B --per_device_train_batch_size 1\n"}) {
+        "other sft --model_name_or_path Qwen/Qwen3-0.6B --per_device_train_batch_size 1\n"}) {
     EXPECT_EQ(word_of(job_of(text, SourceForm::arguments), "recompute"), "") << text;
   }
   const char* trainer =

@@ -103,8 +103,9 @@ TEST(RealHuggingTest, BasesInFewBitsAreFormats) {
   const auto format = [](const std::string& text) {
     return said_of(read_of({{"a.yml", text}}), "precision");
   };
-  EXPECT_EQ(format(adapted + "load_in_8bit: true\n"), "llm-int8");
-  EXPECT_EQ(format(adapted + "load_in_4bit: true\n"), "qlora");
+  const std::string rest = ",embedding=bf16,head=bf16,norms=bf16";
+  EXPECT_EQ(format(adapted + "load_in_8bit: true\n"), "autocast,frozen=llm-int8" + rest);
+  EXPECT_EQ(format(adapted + "load_in_4bit: true\n"), "autocast,frozen=nf4-double" + rest);
   EXPECT_EQ(format(adapted + "load_in_8bit: false\n"), "");
   const std::string recipe =
       "model_name_or_path: Qwen/Qwen3-0.6B\nmax_length: 512\nper_device_train_batch_size: 2\n"
@@ -254,17 +255,20 @@ TEST(RealHuggingTest, TowersAreNamedWithTheirFigures) {
   EXPECT_TRUE(is_found(result, "PL061"));
 }
 
-// A trainer fills its own clipping in where the engine's file leaves it open.
+// What is left open is said: a trainer fills its own clipping in.
 TEST(RealHuggingTest, ClippingThatATrainerFillsInIsSaid) {
   const std::string file =
       "{\"bf16\": {\"enabled\": true}, \"zero_optimization\": {\"stage\": 2},"
-      " \"gradient_clipping\": \"auto\", \"train_micro_batch_size_per_gpu\": 2}";
+      " \"train_micro_batch_size_per_gpu\": 2";
+  const std::string open = file + ", \"gradient_clipping\": \"auto\"}";
   const auto advised = [](const Imported& result) {
     return std::ranges::find(result.findings, "PL036", &LintFinding::code) != result.findings.end();
   };
-  EXPECT_TRUE(advised(read_of({{"a.json", file}})));
+  EXPECT_TRUE(advised(read_of({{"a.json", file + "}"}})));
+  EXPECT_FALSE(advised(read_of({{"a.json", open}})));
   const std::string line = kTrainerLine + "--bf16 True --deepspeed a.json\n";
-  EXPECT_FALSE(advised(read_of({{"a.sh", line}, {"a.json", file}})));
+  EXPECT_FALSE(advised(read_of({{"a.sh", line}, {"a.json", file + "}"}})));
+  EXPECT_FALSE(advised(read_of({{"a.sh", line}, {"a.json", open}})));
 }
 
 // Files on disk, in a folder of their own.

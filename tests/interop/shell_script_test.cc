@@ -79,8 +79,9 @@ TEST(ShellScriptTest, AFileWrittenInBranchesIsAskedFor) {
            "\"gradient_accumulation_steps\": 4}\nEOF\n";
   };
   EXPECT_EQ(said_of(shell_read(stage("3"), run), "placement"), "dp=8:zero3");
-  EXPECT_TRUE(asks_for(shell_read(stage("1") + stage("2") + stage("3"), run), "zero"));
-  EXPECT_TRUE(asks_for(shell_read("if [ $1 = a ]; then\n" + stage("3") + "fi\n", run), "zero"));
+  EXPECT_TRUE(asks_for(shell_read(stage("1") + stage("2") + stage("3"), run), "'ds.json'"));
+  EXPECT_TRUE(
+      asks_for(shell_read("if [ $1 = a ]; then\n" + stage("3") + "fi\n", run), "'ds.json'"));
 }
 
 // What is said and not readable is not what holds where nothing is said.
