@@ -151,8 +151,10 @@ class Lines {
     if (first != std::string::npos && line.compare(first, 8, "#SBATCH ") == 0) {
       runs_ = Runs::yes;
       const std::size_t before = settings.size();
-      take_words(line.substr(first + 8), number);
+      const std::size_t asked_before = operands.size();
+      take_words(line.substr(first + 8), number, "sbatch");
       for (std::size_t i = before; i < settings.size(); ++i) note_allotted(settings[i]);
+      for (std::size_t i = asked_before; i < operands.size(); ++i) note_allotted(operands[i]);
       return;
     }
     const auto resolve = [this](const std::string& word) { return value_of(word); };
@@ -190,12 +192,12 @@ class Lines {
     }
   }
 
-  void take_words(const std::string& text, std::size_t number) {
+  void take_words(const std::string& text, std::size_t number, const std::string& caller = "") {
     open_.reset();
     program_.clear();
     caller_.clear();
     short_option_.clear();
-    if (!was_open_line_) launcher_.clear();
+    if (!was_open_line_) launcher_ = caller;
     was_open_line_ = goes_on_;
     for (const LineWord& word : words_of(text)) {
       if (holds_options(word.text)) {
@@ -313,10 +315,13 @@ class Lines {
   // OUTPUT ENVIRONMENT VARIABLES.
   void note_allotted(const Setting& asked) {
     static const std::map<std::string, std::vector<std::string>, std::less<>> kNames = {
+        {"$sbatch -N", {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"}},
         {"--nodes", {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"}},
+        {"$sbatch -n", {"SLURM_NTASKS", "SLURM_NPROCS"}},
         {"--ntasks", {"SLURM_NTASKS", "SLURM_NPROCS"}},
         {"--ntasks-per-node", {"SLURM_NTASKS_PER_NODE"}},
         {"--gpus-per-node", {"SLURM_GPUS_PER_NODE"}},
+        {"$sbatch -c", {"SLURM_CPUS_PER_TASK"}},
         {"--cpus-per-task", {"SLURM_CPUS_PER_TASK"}}};
     const auto found = kNames.find(asked.path);
     if (found == kNames.end() || !whole_number(asked.value)) return;
