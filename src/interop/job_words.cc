@@ -568,7 +568,7 @@ std::vector<long long> batches_of_ramp(const Words& words) {
 void add_needs(const Dialect& dialect, Imported& imported) {
   for (const NeededFact& need : dialect.needs) {
     const bool is_given =
-        need.flag.starts_with("--placement") && imported.job.contains("placement");
+        need.flag.starts_with("--placement") && imported.words.contains("placement");
     if (is_given || !holds(need.when, imported.words)) continue;
     imported.missing.push_back({filled(need.what, imported.words).value_or(need.what),
                                 filled(need.flag, imported.words).value_or(need.flag)});

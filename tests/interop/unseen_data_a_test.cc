@@ -129,6 +129,24 @@ TEST(UnseenDataATest, LayersThatHandOnWhatTheyGet) {
       asks_for(megatron_line("--noop-layers 3 --pipeline-model-parallel-size 2"), "--placement"));
 }
 
+// What the file cannot say, flags do.
+TEST(UnseenDataATest, StagesOfTheirOwnAreAskedForUntilTheyAreGiven) {
+  const std::string line =
+      "torchrun pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 8 "
+      "--seq-length 512 --micro-batch-size 1 --global-batch-size 64 "
+      "--pipeline-model-parallel-size 2 --custom-pipeline-layers 1,3 --recompute-granularity full "
+      "--recompute-method block --custom-pipeline-recompute-layers 1,2\n";
+  const Imported asked = import_text(SourceForm::arguments, line, {{"world-size", "8"}});
+  EXPECT_TRUE(asks_for(asked, "the blocks of each stage"));
+  EXPECT_TRUE(asks_for(asked, "--set recompute=VALUE"));
+  EXPECT_FALSE(is_found(asked, "PL064"));
+  const Imported given = import_text(
+      SourceForm::arguments, line,
+      {{"world-size", "8"}, {"placement", "pp=2[1,3]:1f1b dp=4:zero1"}, {"recompute", "first=1"}});
+  EXPECT_FALSE(asks_for(given, "the blocks of each stage"));
+  EXPECT_FALSE(asks_for(given, "--set recompute=VALUE"));
+}
+
 // Trainers that write their own samples set bf16 and divide the optimizer.
 TEST(UnseenDataATest, FormatsOfTrainersOverMegatron) {
   const auto line = [](const std::string& more) {
@@ -200,8 +218,8 @@ TEST(UnseenDataATest, FormatsOfNanotronThatAreNotKnownAreAskedFor) {
                            "\n  model_config:\n    hidden_size: 256\n"
                            "tokens:\n  micro_batch_size: 1\n  sequence_length: 512\n");
   };
-  EXPECT_TRUE(asks_for(nanotron("float8"), "--precision TEXT"));
-  EXPECT_FALSE(asks_for(nanotron("bfloat16"), "--precision"));
+  EXPECT_TRUE(asks_for(nanotron("float8"), "--set precision=VALUE"));
+  EXPECT_FALSE(asks_for(nanotron("bfloat16"), "precision=VALUE"));
 }
 
 }  // namespace
