@@ -34,7 +34,7 @@ enum class ValueKind {
   file,    // a further source
   names,   // a list of plain names: "a,b"
   stages,  // blocks of pipeline stages (stage_text.h): "3,2,1"; WORD-count is how many there are
-  zeros,   // how many zeros stand in front of the ones (stage_text.h): "3"
+  zeros,   // how many zeros stand in front of the ones (stage_text.h): "3"; WORD-count: all of them
   devices  // how many devices a list names: "0,1" and "host:0@other:0" both 2
 };
 

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "catalog/job.h"
@@ -244,10 +246,46 @@ std::vector<std::string> asked_of_model(const Dialect& dialect, const Words& wor
   return fewest;
 }
 
+// The conditions of a description that do not hold.
+std::vector<WordCondition> unmet_of(const DescribedModel& model, const Words& words) {
+  std::vector<WordCondition> unmet;
+  std::ranges::copy_if(model.when, std::back_inserter(unmet), [&](const WordCondition& condition) {
+    return !holds(std::span(&condition, 1), words);
+  });
+  return unmet;
+}
+
+// What keeps the description that comes nearest from being the model's, "'gated' is not said";
+// empty: there is none that comes near.
+std::string model_misfit(const Dialect& dialect, const Words& words) {
+  constexpr std::ptrdiff_t kFew = 2;  // words that are not said
+  constexpr std::size_t kFar = 3;
+  std::vector<WordCondition> fewest(kFar);
+  for (const DescribedModel& model : dialect.models) {
+    const std::ptrdiff_t unsaid = std::ranges::count_if(
+        model.asks, [&](const std::string& word) { return !words.contains(word); });
+    std::vector<WordCondition> unmet = unmet_of(model, words);
+    if (unsaid <= kFew && unmet.size() < fewest.size()) fewest = std::move(unmet);
+  }
+  if (fewest.size() >= kFar) return "";
+  std::string text;
+  for (const WordCondition& condition : fewest) {
+    const auto found = words.find(condition.word);
+    const bool is_flag = condition.known.has_value();
+    text += (text.empty() ? "'" : ", '") + condition.word + "' is ";
+    text += found == words.end() ? "not said" : is_flag ? "said" : "'" + found->second + "'";
+  }
+  return text;
+}
+
 MissingFact missing_model(const Dialect& dialect, const Words& words) {
   constexpr std::size_t kFew = 2;
   const std::vector<std::string> asked = asked_of_model(dialect, words);
-  if (asked.empty() || asked.size() > kFew) return {"the model", "--model NAME"};
+  if (asked.empty() || asked.size() > kFew) {
+    const std::string misfit = model_misfit(dialect, words);
+    const std::string why = misfit.empty() ? "" : " (none fits that is described: " + misfit + ")";
+    return {"the model" + why, "--model NAME"};
+  }
   MissingFact missing{"the model's", ""};
   for (const std::string& word : asked) {
     missing.what += (word == asked.front() ? " " : " and ") + word;
@@ -530,7 +568,7 @@ std::vector<long long> batches_of_ramp(const Words& words) {
 void add_needs(const Dialect& dialect, Imported& imported) {
   for (const NeededFact& need : dialect.needs) {
     const bool is_given =
-        need.flag.starts_with("--placement") && imported.job.contains("placement");
+        need.flag.starts_with("--placement") && imported.words.contains("placement");
     if (is_given || !holds(need.when, imported.words)) continue;
     imported.missing.push_back({filled(need.what, imported.words).value_or(need.what),
                                 filled(need.flag, imported.words).value_or(need.flag)});

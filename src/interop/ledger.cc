@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "interop/import_parts.h"
+#include "interop/stage_text.h"
 #include "interop/undecided.h"
 #include "units/nearest.h"
 
@@ -128,6 +129,10 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
   if (meaning.word.empty()) return understand_effect(meaning, is_assumed, line);
   line.what = line.word = meaning.word;
   if (take_open_value(meaning, line, imported)) return;
+  if (meaning.kind == ValueKind::zeros) {
+    const auto length = length_of_digits(line.setting.value);
+    if (length) imported.words[meaning.word + "-count"] = *length;
+  }
   const auto value = counterpart(meaning, plain_spelling(line.setting.value, meaning.kind));
   if (!value) {
     imported.unclear.insert(meaning.word);

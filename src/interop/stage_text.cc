@@ -136,6 +136,18 @@ std::optional<std::string> zeros_in_front(const std::string& text) {
   return std::to_string(zeros);
 }
 
+std::optional<std::string> length_of_digits(const std::string& text) {
+  if (text.find('[') == std::string::npos) return std::nullopt;
+  const auto items = repeated_digits(text);
+  if (!items) return std::nullopt;
+  std::size_t length = 0;
+  for (const Repeated& item : *items) {
+    length += item.times;
+    if (length > kMostLetters) return std::nullopt;
+  }
+  return std::to_string(length);
+}
+
 std::string stages_of_blocks(const std::string& blocks) {
   std::string text = "E";
   for (std::size_t begin = 0; begin <= blocks.size();) {

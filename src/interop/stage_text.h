@@ -15,6 +15,10 @@ std::optional<std::string> blocks_of_stages(const std::string& text);
 /// "0" for "1", one for all. None: it is no such text, or a zero stands behind a one.
 std::optional<std::string> zeros_in_front(const std::string& text);
 
+/// How many zeros and ones such a list has, as a number: "61" for "([0]*3+[1]*58)". None: it is no
+/// list, or one of anything else.
+std::optional<std::string> length_of_digits(const std::string& text);
+
 /// Such a text for the blocks of each stage, "3,2,1": "Et*3|t*2|t*1L", with the embedding (E) on
 /// the first and the output (L) on the last.
 std::string stages_of_blocks(const std::string& blocks);

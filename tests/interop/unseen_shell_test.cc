@@ -103,6 +103,21 @@ TEST(UnseenShellTest, ADashedWordEndsAValue) {
   EXPECT_EQ(said_of(short_one, "placement"), "dp=8:ddp");
 }
 
+// A launcher's own options count, then a variable by its usual name; a number of processes that
+// nobody knows is not one node's.
+TEST(UnseenShellTest, LaunchersSayHowManyDevicesThereAre) {
+  const auto placement = [](const std::string& text) {
+    return said_of(read_script(text + "pretrain_gpt.py " + kBlockSizes + "\n"), "placement");
+  };
+  EXPECT_EQ(placement("mpirun -x A -np 16 --npernode 8 python "), "dp=16:ddp");
+  EXPECT_EQ(placement("mpirun -np $N --npernode 8 torchrun --nproc_per_node 8 "), "");
+  EXPECT_EQ(placement("#SBATCH -N 4\nsrun torchrun --nnodes $SLURM_NNODES --nproc_per_node 8 "),
+            "dp=32:ddp");
+  EXPECT_EQ(placement("WORLD_SIZE=2\ntorchrun --nnodes $WORLD_SIZE --nproc_per_node 8 "),
+            "dp=16:ddp");
+  EXPECT_EQ(placement("WORLD_SIZE=16\npython "), "dp=16:ddp");
+}
+
 TEST(UnseenShellTest, NumbersAreWorkedOutInAllSpellings) {
   const auto number_of = [](const std::string& name) -> std::optional<long long> {
     return name == "N" ? std::optional(8LL) : std::nullopt;
