@@ -1,5 +1,6 @@
 // What becomes of each key of a source.
 #include <algorithm>
+#include <charconv>
 
 #include "interop/import_parts.h"
 #include "interop/stage_text.h"
@@ -75,6 +76,12 @@ bool is_empty(const std::string& value) {
   return kNothing.contains(value);
 }
 
+bool spells_number(const std::string& text) {
+  double number = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return fault == std::errc() && end == text.data() + text.size();
+}
+
 // A value that nothing says anything of.
 bool take_open_value(const KeyMeaning& meaning, LedgerLine& line, Imported& imported) {
   const std::string& value = line.setting.value;
@@ -84,10 +91,10 @@ bool take_open_value(const KeyMeaning& meaning, LedgerLine& line, Imported& impo
     line.what = "empty: as if '" + meaning.word + "' were not said";
     return true;
   }
-  // A template's placeholder is no number either.
-  const bool is_placeholder = meaning.kind == ValueKind::whole && meaning.values.empty() &&
-                              value.find_first_of("0123456789") == std::string::npos;
-  if (!is_unresolved(value) && !is_placeholder) return false;
+  // A template's placeholder is no number either, nor is what a shell has yet to work out.
+  const bool is_no_number = meaning.kind == ValueKind::whole && meaning.values.empty() &&
+                            !spells_number(plain_spelling(value, meaning.kind));
+  if (!is_unresolved(value) && !is_no_number) return false;
   line.fate = Fate::unresolved;
   line.what = "'" + meaning.word + "': --set " + meaning.word + "=VALUE gives it";
   imported.unclear.insert(meaning.word);
