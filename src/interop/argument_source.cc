@@ -276,8 +276,8 @@ class Lines {
     const std::string option = std::exchange(short_option_, "");
     if (option.empty() || launcher_.empty() || operands.size() >= kMostCommands) return;
     for (const std::string& name : names_of(launcher_)) {
-      operands.push_back(
-          {.path = "$" + name + " " + option, .value = value_of(value), .line = line});
+      operands.push_back({.path = "$" + name, .value = value_of(value), .line = line});
+      operands.back().path.append(" ").append(option);
     }
   }
 

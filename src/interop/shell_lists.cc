@@ -37,29 +37,29 @@ class ValueEnd {
  public:
   // What is behind the value on this line; none: it goes on.
   std::optional<std::string_view> behind(std::string_view line) {
-    for (std::size_t at = 0; at < line.size(); ++at) {
-      const char c = line[at];
-      if (c == '\\' && quote_ != '\'') {
-        ++at;
-      } else if (quote_ != 0) {
-        if (c == quote_) quote_ = 0;
-      } else if (begins_note(line, at)) {
-        return depth_ == 0 ? std::optional(line.substr(at)) : std::nullopt;
-      } else if (c == '"' || c == '\'') {
-        quote_ = c;
-      } else if (c == '(') {
-        ++depth_;
-      } else if (c == ')') {
-        if (depth_ == 0) return line.substr(at);
-        --depth_;
-      } else if (depth_ == 0 && (c == ' ' || c == '\t' || c == ';')) {
-        return line.substr(at);
-      }
-    }
-    return depth_ == 0 && quote_ == 0 ? std::optional(std::string_view()) : std::nullopt;
+    std::size_t at = 0;
+    while (at < line.size() && !ends(line, at)) at += line[at] == '\\' && quote_ != '\'' ? 2U : 1U;
+    at = std::min(at, line.size());
+    const bool is_inside = quote_ != 0 || depth_ > 0;
+    return is_inside ? std::nullopt : std::optional(line.substr(at));
   }
 
  private:
+  // Whether nothing more of the line is of the value; takes the character otherwise.
+  bool ends(std::string_view line, std::size_t at) {
+    const char c = line[at];
+    if (quote_ != 0) {
+      if (c == quote_) quote_ = 0;
+      return false;
+    }
+    const bool is_blank = c == ' ' || c == '\t' || c == ';';
+    if (begins_note(line, at) || (depth_ == 0 && (is_blank || c == ')'))) return true;
+    if (c == '"' || c == '\'') quote_ = c;
+    if (c == '(') ++depth_;
+    if (c == ')') --depth_;
+    return false;
+  }
+
   char quote_ = 0;
   std::size_t depth_ = 0;
 };

@@ -145,6 +145,11 @@ void add_conditions(const std::vector<WordCondition>& when, const Words& words,
   }
 }
 
+bool follows(const Consequence& consequence, const std::set<std::string_view>& words) {
+  return std::ranges::all_of(consequence.lacking,
+                             [&](std::string_view lack) { return words.contains(lack); });
+}
+
 // All that follows from words by the dialects that are read.
 class Consequences {
  public:
@@ -164,10 +169,8 @@ class Consequences {
       fresh.pop_back();
       if (rules == by_premise_.end()) continue;
       for (const std::size_t rule : rules->second) {
-        const Consequence& consequence = consequences_[rule];
-        const bool follows = std::ranges::all_of(
-            consequence.lacking, [&](std::string_view lack) { return words.contains(lack); });
-        if (follows && words.insert(consequence.gives).second) fresh.push_back(consequence.gives);
+        const std::string_view more = consequences_[rule].gives;
+        if (follows(consequences_[rule], words) && words.insert(more).second) fresh.push_back(more);
       }
     }
     return words;
