@@ -104,10 +104,13 @@ bool Bins::collect(Number& sum) {
 }
 
 void ExactProducts::add_digit(std::size_t place, Wide product) {
-  if (place == 0 || place > kDigits) {
+  if (place > kDigits) {
     fits_ = fits_ && product == 0;
-  } else {
+  } else if (place > 0) {
     digits_[place - 1] += product;
+  } else {  // of the part below the last there is what fills whole units of that
+    fits_ = fits_ && (product & kPartMask) == 0;
+    digits_.front() += product >> kPartBits;
   }
 }
 

@@ -83,12 +83,24 @@ std::string resolved(const std::string& word, const Variables& variables) {
   return with_shell_numbers(std::move(text), number_of);
 }
 
-// Where a command ends or its output goes: "|", "&&", ">", "2>&1", and the script that it runs.
+bool is_script_file(const std::string& word) {
+  return word.ends_with(".py") || word.ends_with(".sh");
+}
+
+// Where a further program begins, behind what starts it.
+bool starts_program(const std::string& word) {
+  static const std::set<std::string, std::less<>> kPrograms = {"python", "python3", "torchrun",
+                                                               "bash",   "sh",      "env"};
+  return kPrograms.contains(word.substr(word.rfind('/') + 1));
+}
+
+// Where a command ends or its output goes: "|", "&&", ">", "2>&1", and the program or script that
+// it runs.
 bool ends_options(const std::string& word) {
   const std::size_t digits = std::min(word.find_first_not_of("0123456789"), word.size());
   const bool is_operator =
       digits < word.size() && std::string_view("|&<>").find(word[digits]) != std::string_view::npos;
-  return is_operator || word.ends_with(".py") || word.ends_with(".sh");
+  return is_operator || is_script_file(word) || starts_program(word);
 }
 
 // A line's settings, given what the lines before it left open.
@@ -114,21 +126,27 @@ class Lines {
     return *count;
   }
 
-  // What lists hold that no command gets goes to what is idle.
+  // Lists of options, which are no values: of one that begins on a line by itself nothing else is
+  // seen.
+  void expect(const std::vector<OptionList>& lists) {
+    for (const OptionList& list : lists) lists_.insert(list.name);
+  }
+
+  // What lists hold that no command gets goes to what is idle. They come line by line.
   void leave_out(const std::vector<OptionList>& lists) {
-    for (const OptionList& list : lists) {
-      const auto is_in_list = [&](const Setting& setting) {
-        return setting.line >= list.first && setting.line <= list.last;
-      };
-      const auto unused =
-          std::stable_partition(settings.begin(), settings.end(),
-                                [&](const Setting& setting) { return !is_in_list(setting); });
-      for (auto setting = unused; setting != settings.end(); ++setting) {
-        setting->unused_list = list.name;
-        idle.push_back(std::move(*setting));
-      }
-      settings.erase(unused, settings.end());
+    const auto list_of = [&](const Setting& setting) {
+      const auto after = std::ranges::upper_bound(lists, setting.line, {}, &OptionList::first);
+      const bool is_inside = after != lists.begin() && setting.line <= std::prev(after)->last;
+      return is_inside ? &*std::prev(after) : nullptr;
+    };
+    std::vector<Setting> rest;
+    for (Setting& setting : settings) {
+      const OptionList* list = list_of(setting);
+      if (list != nullptr) setting.unused_list = list->name;
+      (list != nullptr ? idle : rest).push_back(std::move(setting));
     }
+    settings = std::move(rest);
+    std::erase_if(operands, [&](const Setting& operand) { return list_of(operand) != nullptr; });
   }
 
   const std::vector<BranchBlock>& blocks() const { return branches_.blocks(); }
@@ -242,7 +260,7 @@ class Lines {
     if (is_of_container(taken, line)) return;
     if (open_ && !fresh_ && is_all_arguments(word)) return open_.reset();
     if (word == "--") return open_.reset();  // a command follows
-    if (is_short_option(word)) return take_short_option(word);
+    if (is_short_option(word)) return take_short_option(word, line);
     const std::size_t equals = word.find('=');
     if (word.starts_with("--") && word.size() > 2) {
       take_option(taken, line);
@@ -265,10 +283,14 @@ class Lines {
            std::isalpha(static_cast<unsigned char>(word[1])) != 0;
   }
 
-  // The word behind it may be its value.
-  void take_short_option(const std::string& word) {
+  // The word behind it may be its value, "-N 2"; a number may also stand in it, "-N2".
+  void take_short_option(const std::string& word, std::size_t line) {
     open_.reset();
-    if (word != "-m") short_option_ = word;  // behind Python's -m stands a module
+    short_option_ = word;
+    if (word == "-m") short_option_.clear();  // of Python: a module follows
+    if (word.size() == 2 || !whole_number(word.substr(2))) return;
+    short_option_ = word.substr(0, 2);
+    note_short_option(word.substr(2), line);
   }
 
   // "mpirun -np 16": the value of a short option, by the program and the option.
@@ -347,10 +369,12 @@ class Lines {
     if (word.find_first_of("|&<>") != std::string::npos) is_script_named_ = false;
     if (runs_ == Runs::no) return;
     const bool is_plain = word.find_first_of("$|&<>\"'") == std::string::npos;
-    if (!short_option_.empty()) {
+    const bool is_program = is_script_file(word) || starts_program(word) || word.starts_with('.');
+    if (is_program || short_option_.empty()) {
+      if (is_plain) launcher_ = word;
+      short_option_.clear();
+    } else {
       note_short_option(word, line);
-    } else if (is_plain) {
-      launcher_ = word;
     }
     if (is_plain && is_script(word)) is_script_named_ = true;
     if (note_operand(word, line) || !is_plain) return;
@@ -421,7 +445,7 @@ class Lines {
   bool take_options(const std::string& name, const std::string& value, std::size_t line) {
     const std::vector<LineWord> words = words_of(value);
     const bool is_command =
-        words.size() > 1 &&
+        !words.empty() && starts_program(words.front().text) &&
         std::ranges::any_of(words, [](const LineWord& word) { return word.text.ends_with(".py"); });
     if (!is_command && std::ranges::none_of(words, is_option, &LineWord::text)) return false;
     lists_.insert(name);
@@ -438,11 +462,13 @@ class Lines {
            std::isalpha(static_cast<unsigned char>(word[2])) != 0;
   }
 
-  // "$NAME" and "${NAME}" of a variable that holds options.
+  // "$NAME", "${NAME}" and "${NAME[@]}" of a variable that holds options.
   bool names_list(const std::string& word) const {
     if (!word.starts_with('$')) return false;
     const Reference reference = reference_at(word, 0);
-    return reference.end == word.size() && lists_.contains(reference.name);
+    const bool is_whole = reference.closed && reference.end == word.size();
+    const bool is_array = word.ends_with("[@]}") || word.ends_with("[*]}");
+    return (is_whole || is_array) && lists_.contains(reference.name);
   }
 
   std::string value_of(const std::string& word) {
@@ -514,11 +540,13 @@ ScriptSettings script_settings(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> all;
   for (std::string line; std::getline(stream, line);) all.push_back(line);
+  lines.expect(option_lists(all));
   for (std::size_t i = 0; i < all.size(); ++i) {
     lines.take(all[i], i + 1);
     i += lines.take_document(all, i);
   }
-  lines.leave_out(unused_lists(all, lines.passed_over));
+  const std::vector<OptionList> unused = unused_lists(all, lines.passed_over);
+  if (!unused.empty()) lines.leave_out(unused);
   return {.settings = std::move(lines.settings),
           .idle = std::move(lines.idle),
           .blocks = lines.blocks(),

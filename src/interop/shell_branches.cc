@@ -231,7 +231,7 @@ std::string ShellBranches::take(std::string statement, const ResolveWord& resolv
   while (take_front(statement, resolve)) {
   }
   if (begins_function(statement)) {
-    levels_.push_back({});
+    push({});
     return {};
   }
   take_test(statement, resolve);
@@ -275,7 +275,7 @@ bool ShellBranches::take_keyword(const std::string& keyword, const std::string& 
   } else if (keyword == "esac") {
     leave(Kind::choice);
   } else if (keyword == "for" || keyword == "while" || keyword == "until") {
-    levels_.push_back({});
+    push({});
   } else if (keyword == "done" || keyword == "}") {
     leave(Kind::other);
   } else {
@@ -319,11 +319,11 @@ void ShellBranches::set_test(Runs test) {
 // "{ A" behind a test: A and what follows up to "}" stands behind it.
 void ShellBranches::open_group(std::string& statement) {
   if (statement != "{" && !statement.starts_with("{ ")) return;
-  levels_.push_back({.kind = Kind::group,
-                     .runs = test_,
-                     .word = {},
-                     .expects_pattern = false,
-                     .place = {.block = test_block_, .branch = 0}});
+  push({.kind = Kind::group,
+        .runs = test_,
+        .word = {},
+        .expects_pattern = false,
+        .place = {.block = test_block_, .branch = 0}});
   test_ = Runs::yes;
   statement = std::string(trimmed(statement.substr(1), kWhitespace));
 }
@@ -355,7 +355,17 @@ void ShellBranches::open_block(Level level) {
   level.place = {.block = blocks_.size(), .branch = 0};
   blocks_.emplace_back();
   note_branch(level);
-  levels_.push_back(std::move(level));
+  push(std::move(level));
+}
+
+// Deeper ones are as if they were not there: no script has so many.
+void ShellBranches::push(Level level) {
+  constexpr std::size_t kMostLevels = 500;
+  if (levels_.size() < kMostLevels) {
+    levels_.push_back(std::move(level));
+  } else {
+    ++too_deep_;
+  }
 }
 
 void ShellBranches::note_branch(const Level& level) {
@@ -370,7 +380,11 @@ void ShellBranches::end_branch() {
 }
 
 void ShellBranches::leave(Kind kind) {
-  if (!levels_.empty() && levels_.back().kind == kind) levels_.pop_back();
+  if (too_deep_ > 0) {
+    --too_deep_;
+  } else if (!levels_.empty() && levels_.back().kind == kind) {
+    levels_.pop_back();
+  }
 }
 
 // Of deeper ones the outermost.

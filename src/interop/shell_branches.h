@@ -67,9 +67,11 @@ class ShellBranches {
   void end_branch();
   void leave(Kind kind);
   void open_block(Level level);
+  void push(Level level);
   void note_branch(const Level& level);
 
   std::vector<Level> levels_;
+  std::size_t too_deep_ = 0;  // levels that are not kept
   std::vector<BranchBlock> blocks_;
   Runs test_ = Runs::yes;       // in front of the statement at hand
   std::size_t test_block_ = 0;  // where that is not decided

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -11,18 +12,19 @@
 namespace placet {
 namespace {
 
-constexpr std::size_t kMostLinesOfList = 1000;
+constexpr std::size_t kMostScriptLines = 5000;
+constexpr std::size_t kMostScriptBytes = std::size_t{1} << 20;
 
 bool is_of_name(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-using Names = std::set<std::string, std::less<>>;
+using Names = std::vector<std::string_view>;
 
-// All that could be a name; of a comment nothing.
+// All that could be a name.
 void add_names(std::string_view text, Names& names) {
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = at;
     while (end < text.size() && is_of_name(text[end])) ++end;
-    if (end > at) names.emplace(text.substr(at, end - at));
+    if (end > at) names.push_back(text.substr(at, end - at));
     at = std::max(end, at + 1);
   }
 }
@@ -106,20 +108,59 @@ std::optional<std::pair<std::string, std::size_t>> assigned_at(std::string_view 
   return std::pair(name, end + 1);
 }
 
+// Whether names are put together in a line, so that what it uses cannot be told: "${!NAME}",
+// references, what a shell reads twice, and variables that are exported as they come.
+bool is_indirect(std::string_view line) {
+  for (const std::string_view sign :
+       {"${!", "declare -n", "local -n", "typeset -n", "set -a", "set -o allexport", "printf -v"}) {
+    if (line.find(sign) != std::string_view::npos) return true;
+  }
+  const std::size_t eval = line.find("eval ");
+  if (eval == std::string_view::npos) return false;
+  return line.find_first_of("\\`=", eval) != std::string_view::npos ||
+         line.find("$(", eval) != std::string_view::npos;
+}
+
+// Whether another script is read there, "source a.sh" and ". a.sh", at whatever place of the line.
+bool sources(std::string_view line) {
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t begin = std::min(line.find_first_not_of(" \t", at), line.size());
+    at = std::min(line.find_first_of(" \t", begin), line.size());
+    const std::string_view word = line.substr(begin, at - begin);
+    if (word == "source" || word == ".") return true;
+  }
+  return false;
+}
+
 class Script {
  public:
   Script(const std::vector<std::string>& lines, const std::set<std::size_t>& passed_over)
-      : lines_(lines), passed_over_(passed_over) {}
-
-  std::vector<OptionList> unused() {
-    for (std::size_t i = 0; i < lines_.size();) {
+      : lines_(lines), passed_over_(passed_over) {
+    std::size_t bytes = 0;
+    for (const std::string& line : lines) bytes += line.size();
+    if (lines.size() > kMostScriptLines || bytes > kMostScriptBytes) return;
+    is_known_ = true;
+    for (std::size_t i = 0; i < lines_.size() && is_known_;) {
       const std::size_t taken = take_assignment(i);
       if (taken == 0) take_other(i);
       i += std::max<std::size_t>(taken, 1);
     }
+  }
+
+  std::vector<OptionList> lists() const {
+    std::vector<OptionList> lists;
+    for (const Assignment& one : assignments_) {
+      if (one.value.has_options) lists.push_back(one.list);
+    }
+    return lists;
+  }
+
+  std::vector<OptionList> unused() {
+    if (!is_known_) return {};
+    note_kinds();
     use_what_is_in_used();
     std::vector<OptionList> lists;
-    if (is_indirect_ || is_torn_ || !gives_options()) return lists;
+    if (!gives_options()) return lists;
     for (const Assignment& one : assignments_) {
       const bool is_used = used_.contains(one.list.name);
       if (one.value.has_options && !is_used) lists.push_back(one.list);
@@ -135,9 +176,10 @@ class Script {
     const auto& [name, begin] = *assigned;
     ValueEnd end;
     Assignment one{.list = {.name = name, .first = first + 1, .last = 0}, .value = {}};
-    for (std::size_t i = first; i < lines_.size() && i < first + kMostLinesOfList; ++i) {
+    for (std::size_t i = first; i < lines_.size(); ++i) {
       const std::string_view line = std::string_view(lines_[i]).substr(i == first ? begin : 0);
       if (i > first && trimmed(line, kWhitespace).starts_with('#')) continue;
+      if (is_indirect(line)) is_known_ = false;
       const auto behind = end.behind(line);
       add_mentions(line.substr(0, line.size() - behind.value_or("").size()), one.value);
       if (!behind) continue;
@@ -147,16 +189,14 @@ class Script {
       if (!passed_over_.contains(first + 1)) assignments_.push_back(std::move(one));
       return i + 1 - first;
     }
-    is_torn_ = true;
+    is_known_ = false;  // the text is cut off in a value
     return 0;
   }
 
   void take_other(std::size_t i) {
     const std::string_view line = trimmed(lines_[i], kWhitespace);
     if (line.starts_with('#') || passed_over_.contains(i + 1)) return;
-    for (const std::string_view sign : {"${!", "declare -n", "local -n"}) {
-      is_indirect_ = is_indirect_ || line.find(sign) != std::string_view::npos;
-    }
+    if (is_indirect(line)) is_known_ = false;
     if (!goes_on_) {
       commands_.emplace_back();
       add_names(line.substr(0, line.find_first_of(kWhitespace)), commands_.back().first);
@@ -164,46 +204,48 @@ class Script {
     goes_on_ = line.ends_with('\\');
     add_mentions(line, commands_.back());
     // What is sourced sees what was said before.
-    if (!line.starts_with("source ") && !line.starts_with(". ")) return;
-    for (const Assignment& one : assignments_) used_.insert(one.list.name);
+    if (sources(line)) seen_ = assignments_.size();
+  }
+
+  void note_kinds() {
+    for (const Assignment& one : assignments_) {
+      if (one.value.has_options) lists_.insert(one.list.name);
+      if (one.value.has_script && !one.value.has_options) scripts_.insert(one.list.name);
+    }
   }
 
   // All that commands name, and what is in it. A variable that holds a command, a script with what
   // it is given, is there to be run, by whatever means.
   void use_what_is_in_used() {
+    std::map<std::string_view, std::vector<const Assignment*>> by_name;
+    Names fresh;
+    for (std::size_t i = 0; i < assignments_.size(); ++i) {
+      const Assignment& one = assignments_[i];
+      by_name[one.list.name].push_back(&one);
+      const bool is_command = one.value.has_script && gets_options(one.value);
+      if (is_command) commands_.push_back(one.value);
+      if (is_command || i < seen_) fresh.emplace_back(one.list.name);
+    }
     for (const Mentions& command : commands_) {
-      used_.insert(command.names.begin(), command.names.end());
+      fresh.insert(fresh.end(), command.names.begin(), command.names.end());
     }
-    std::vector<const Assignment*> rest;
-    for (const Assignment& one : assignments_) {
-      rest.push_back(&one);
-      if (!is_command(one.value)) continue;
-      commands_.push_back(one.value);
-      used_.insert(one.list.name);
-    }
-    for (bool grows = true; grows;) {
-      const auto used = std::ranges::partition(
-          rest, [&](const Assignment* one) { return !used_.contains(one->list.name); });
-      grows = !used.empty();
-      for (const Assignment* one : used) {
-        used_.insert(one->value.names.begin(), one->value.names.end());
+    while (!fresh.empty()) {
+      const std::string_view name = fresh.back();
+      fresh.pop_back();
+      const auto found = by_name.find(name);
+      if (found == by_name.end() || !used_.insert(name).second) continue;
+      for (const Assignment* one : found->second) {
+        fresh.insert(fresh.end(), one->value.names.begin(), one->value.names.end());
       }
-      rest.erase(used.begin(), used.end());
     }
   }
 
-  bool is_command(const Mentions& value) const { return value.has_script && gets_options(value); }
+  static bool has_one(const Names& names, const std::set<std::string_view>& known) {
+    return std::ranges::any_of(names, [&](std::string_view name) { return known.contains(name); });
+  }
 
   bool gets_options(const Mentions& words) const {
-    return words.has_options || std::ranges::any_of(assignments_, [&](const Assignment& one) {
-             return one.value.has_options && words.names.contains(one.list.name);
-           });
-  }
-
-  bool is_one_a_script(const Names& names) const {
-    return std::ranges::any_of(assignments_, [&](const Assignment& one) {
-      return one.value.has_script && !one.value.has_options && names.contains(one.list.name);
-    });
+    return words.has_options || has_one(words.names, lists_);
   }
 
   // Whether a script is there that gets options: what it does not get is not used. One that nobody
@@ -211,9 +253,9 @@ class Script {
   bool gives_options() const {
     bool gives = false;
     for (const Mentions& command : commands_) {
-      const bool has_script = command.has_script || is_one_a_script(command.names);
+      const bool has_script = command.has_script || has_one(command.names, scripts_);
       if (!has_script || !gets_options(command)) continue;
-      if (is_one_a_script(command.first)) return false;
+      if (has_one(command.first, scripts_)) return false;
       gives = true;
     }
     return gives;
@@ -223,13 +265,20 @@ class Script {
   const std::set<std::size_t>& passed_over_;
   std::vector<Assignment> assignments_;
   std::vector<Mentions> commands_;
-  Names used_;
+  std::set<std::string_view> lists_;    // variables with options
+  std::set<std::string_view> scripts_;  // and with a script alone
+  std::set<std::string_view> used_;     // variables
+  std::size_t seen_ = 0;                // so many assignments another script may have seen
   bool goes_on_ = false;
-  bool is_indirect_ = false;
-  bool is_torn_ = false;  // a value has no end
+  bool is_known_ = false;  // what is used can be told
 };
 
 }  // namespace
+
+std::vector<OptionList> option_lists(const std::vector<std::string>& lines) {
+  const std::set<std::size_t> none;
+  return Script(lines, none).lists();
+}
 
 std::vector<OptionList> unused_lists(const std::vector<std::string>& lines,
                                      const std::set<std::size_t>& passed_over) {

@@ -75,6 +75,23 @@ SourceForm form_of_text(const std::string& text) {
   return SourceForm::arguments;
 }
 
+// A line of a script that has many words is taken apart at once.
+void refuse_large_script(const std::string& text, const std::string& file) {
+  constexpr std::size_t kMostLines = 100000;
+  constexpr std::size_t kLongestLine = std::size_t{1} << 20;
+  std::size_t line = 1;
+  for (std::size_t at = 0; at < text.size(); ++line) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    if (line > kMostLines) {
+      fail_at_line(file, line, "holds too many lines", std::to_string(kMostLines) + " at most");
+    }
+    if (end - at > kLongestLine) {
+      fail_at_line(file, line, "is too long", std::to_string(kLongestLine) + " bytes at most");
+    }
+    at = end + 1;
+  }
+}
+
 void take_script(ScriptSettings script, Source& source) {
   source.settings = std::move(script.settings);
   source.idle = std::move(script.idle);
@@ -111,6 +128,7 @@ void fail_at_line(const std::string& file, std::size_t line, const std::string& 
 }
 
 Source parse_source(const std::string& text, SourceForm form, const std::string& file) {
+  if (form == SourceForm::arguments) refuse_large_script(text, file);
   Source source{.file = file, .form = form, .settings = {}, .comments = comments_of(text, form)};
   switch (form) {
     case SourceForm::toml:

@@ -141,9 +141,9 @@ std::string plain_flag(const std::string& value) {
   return value;
 }
 
-// 4096.0, 4_096 and 4.096e3 as 4096; so is "4096 python", where a command follows.
+// 4096.0, 4_096 and 4.096e3 as 4096.
 std::string plain_whole(const std::string& value) {
-  std::string digits = value.substr(0, value.find(' '));
+  std::string digits = value;
   std::erase(digits, '_');
   if (whole_number(digits)) return digits;
   double number = 0;

@@ -220,6 +220,16 @@ TEST(ExactProductTest, SumsAreThoseOfWholeNumbers) {
   }
 }
 
+// A product of the last part that is a whole number of its units is held.
+TEST(ExactProductTest, HoldsWhatTheLastPartHolds) {
+  Number x;
+  x.parts[3] = 6;
+  Number half;
+  ASSERT_TRUE(add_exact_product(half, x, -0.5));
+  EXPECT_EQ(negative(half).parts[3], 3);
+  EXPECT_FALSE(add_exact_product(half, x, 0.25));
+}
+
 TEST(ExactProductTest, SaysWhereASumIsTooLarge) {
   const Number most = number(0x1p45);
   for (const double factor : {0x1p10, -0x1p30, 0x1p70, -0x1p120}) {

@@ -53,6 +53,10 @@ TEST(UnseenShellTest, AListMayBeUsedInManyWays) {
         more + "give MORE\n" + kTorchrun + kBlockSizes + "\n",
         more + "CALL=\"" + kTorchrun + kBlockSizes + " ${MORE}\"\neval $CALL\n",
         more + "CALL=\"" + kTorchrun + kBlockSizes + " ${MORE}\"\n",
+        "name=MO\nALL=${!name}\n" + more + kTorchrun + kBlockSizes + " $ALL\n",
+        "kind=MO\n" + more + "eval \"ALL=\\$${kind}RE\"\n" + kTorchrun + kBlockSizes + " $ALL\n",
+        more + "cd x && source rest.sh\n" + kTorchrun + kBlockSizes + "\n",
+        "set -a\n" + more + kTorchrun + kBlockSizes + "\n",
         "export " + more + kTorchrun + kBlockSizes + "\n",
         more + "source rest.sh\n" + kTorchrun + kBlockSizes + "\n",
         more + "NAME=MORE\n" + kTorchrun + kBlockSizes + " ${!NAME}\n",
@@ -72,6 +76,30 @@ TEST(UnseenShellTest, APartOfAScriptUsesAll) {
       is_found(read_script(lists + "MAIN=pretrain_gpt.py\n$MAIN \\\n " + kBlockSizes), "PL005"));
   EXPECT_TRUE(is_found(
       read_script(lists + "MAIN=pretrain_gpt.py\npython $MAIN \\\n " + kBlockSizes), "PL005"));
+}
+
+// What stands behind an option is not its value where it is a list of options.
+TEST(UnseenShellTest, AnArrayOfOptionsIsNoValue) {
+  for (const std::string& list : {std::string("MORE=(--use-distributed-optimizer)\n"),
+                                  std::string("MORE=(\n  --use-distributed-optimizer\n)\n")}) {
+    const Imported result =
+        read_script(list + kTorchrun + kBlockSizes + " --bf16 \"${MORE[@]}\"\n");
+    EXPECT_EQ(said_of(result, "placement"), "dp=8:zero1") << list;
+    EXPECT_EQ(fate_of_key(result, "--bf16"), Fate::understood) << list;
+  }
+}
+
+// A value of several words is no number, wherever it is written; a program behind a number is none
+// of its value.
+TEST(UnseenShellTest, NumbersAreWholeValues) {
+  const Imported yaml =
+      import_texts({{"a.yaml",
+                     "model_name_or_path: gpt2\nstage: sft\nfinetuning_type: full\n"
+                     "gradient_accumulation_steps: 8 * 2\nper_device_train_batch_size: 1\n"}});
+  EXPECT_EQ(fate_of_key(yaml, "gradient_accumulation_steps"), Fate::unresolved);
+  const Imported line = read_script("tool --nnodes 1 --nproc_per_node 8 python pretrain_gpt.py " +
+                                    kBlockSizes + "\n");
+  EXPECT_EQ(said_of(line, "placement"), "dp=8:ddp");
 }
 
 TEST(UnseenShellTest, ABranchThatIsNotTakenUsesNothing) {
@@ -110,7 +138,12 @@ TEST(UnseenShellTest, LaunchersSayHowManyDevicesThereAre) {
     return said_of(read_script(text + "pretrain_gpt.py " + kBlockSizes + "\n"), "placement");
   };
   EXPECT_EQ(placement("mpirun -x A -np 16 --npernode 8 python "), "dp=16:ddp");
-  EXPECT_EQ(placement("mpirun -np $N --npernode 8 torchrun --nproc_per_node 8 "), "");
+  EXPECT_EQ(placement("mpirun -np $N --npernode 8 python "), "");
+  EXPECT_EQ(placement("mpirun -np 2 -N 1 torchrun --nnodes 2 --nproc_per_node 8 "), "dp=16:ddp");
+  EXPECT_EQ(placement("#SBATCH -N2\nsrun torchrun --nnodes $SLURM_NNODES --nproc_per_node 8 "),
+            "dp=16:ddp");
+  EXPECT_EQ(placement("mpirun -q ./wrap.sh -np 4 torchrun --nnodes 1 --nproc_per_node 8 "),
+            "dp=8:ddp");
   EXPECT_EQ(placement("#SBATCH -N 4\nsrun torchrun --nnodes $SLURM_NNODES --nproc_per_node 8 "),
             "dp=32:ddp");
   EXPECT_EQ(placement("WORLD_SIZE=2\ntorchrun --nnodes $WORLD_SIZE --nproc_per_node 8 "),

@@ -18,7 +18,7 @@ Imported launched(const std::string& options, const std::string& more = {}) {
       {{"a.sh", "accelerate launch --num_processes 8 " + options + kScript + " " + more}});
 }
 
-TEST(UnseenDataBTest, OptionsOfTheLauncherAreKeysOfItsFile) {
+TEST(UnseenTrainerTest, OptionsOfTheLauncherAreKeysOfItsFile) {
   const std::string sharded = "--use_fsdp --fsdp_version 2 --fsdp_activation_checkpointing true ";
   EXPECT_EQ(said_of(launched(sharded + "--fsdp_reshard_after_forward false"), "placement"),
             "dp=8:fsdp+keep");
@@ -31,7 +31,7 @@ TEST(UnseenDataBTest, OptionsOfTheLauncherAreKeysOfItsFile) {
   EXPECT_TRUE(asks_for(launched("--use_megatron_lm --megatron_lm_tp_degree 2"), "--set kind="));
 }
 
-TEST(UnseenDataBTest, WhatTheLauncherRefusesEndsTheJob) {
+TEST(UnseenTrainerTest, WhatTheLauncherRefusesEndsTheJob) {
   const auto ends = [](const Imported& imported) {
     for (const LintFinding& finding : imported.findings) {
       if (!finding.conflict.empty()) return true;
@@ -51,7 +51,7 @@ TEST(UnseenDataBTest, WhatTheLauncherRefusesEndsTheJob) {
   EXPECT_FALSE(ends(import_texts({{"acc.yaml", file + cut + "torch\n"}})));
 }
 
-TEST(UnseenDataBTest, AdaptersBesideFewerBitsRestAsTheTrainerCastsThem) {
+TEST(UnseenTrainerTest, AdaptersBesideFewerBitsRestAsTheTrainerCastsThem) {
   const auto format = [](const std::string& model, const std::string& more) {
     return said_of(
         import_texts(
@@ -69,7 +69,7 @@ TEST(UnseenDataBTest, AdaptersBesideFewerBitsRestAsTheTrainerCastsThem) {
   EXPECT_EQ(format("Qwen/Qwen3-30B-A3B", "quantize_moe_experts: true\n"), wide);
 }
 
-TEST(UnseenDataBTest, ABaseRestsAsItsNameSays) {
+TEST(UnseenTrainerTest, ABaseRestsAsItsNameSays) {
   const auto read = [](const std::string& model) {
     return import_texts({{"a.yaml", "model_name_or_path: " + model +
                                         "\nstage: sft\nfinetuning_type: lora\ntemplate: qwen\n"
@@ -85,7 +85,7 @@ TEST(UnseenDataBTest, ABaseRestsAsItsNameSays) {
   EXPECT_FALSE(asks_for(read("Qwen/Qwen3-8B"), "base-bits"));
 }
 
-TEST(UnseenDataBTest, SwiftHasKeysOfItsOwn) {
+TEST(UnseenTrainerTest, SwiftHasKeysOfItsOwn) {
   const auto read = [](const std::string& options) {
     return import_texts({{"a.sh", "NPROC_PER_NODE=8 swift " + options +
                                       " --model Qwen/Qwen2.5-7B --model_name robot "
@@ -109,7 +109,7 @@ Imported engine(const std::string& zero, const std::string& top, const std::stri
       {{"world-size", devices}});
 }
 
-TEST(UnseenDataBTest, KeysThatTheEngineHasOrHadAreNoErrors) {
+TEST(UnseenTrainerTest, KeysThatTheEngineHasOrHadAreNoErrors) {
   for (const std::string key :
        {"\"leaf_module\": {\"classes\": [\"A\"]}", "\"module_granularity_threshold\": 0",
         "\"stage3_allgather_sequential\": false", "\"override_module_apply\": true"}) {
@@ -122,7 +122,7 @@ TEST(UnseenDataBTest, KeysThatTheEngineHasOrHadAreNoErrors) {
   EXPECT_FALSE(is_found(engine("", "\"gradient_clipping\": \"auto\", ", "8"), "PL036"));
 }
 
-TEST(UnseenDataBTest, GroupsThatDoNotDivideAreNamed) {
+TEST(UnseenTrainerTest, GroupsThatDoNotDivideAreNamed) {
   EXPECT_TRUE(is_found(engine(", \"zero_hpz_partition_size\": 8", "", "12"), "PL077"));
   EXPECT_FALSE(is_found(engine(", \"zero_hpz_partition_size\": 8", "", "16"), "PL077"));
   EXPECT_TRUE(is_found(engine(", \"mics_shard_size\": 8", "", "12"), "PL078"));
@@ -131,7 +131,7 @@ TEST(UnseenDataBTest, GroupsThatDoNotDivideAreNamed) {
   EXPECT_FALSE(is_found(engine("", "\"sequence_parallel_size\": 8, ", "8"), "PL019"));
 }
 
-TEST(UnseenDataBTest, DevicesOfASequenceShareStates) {
+TEST(UnseenTrainerTest, DevicesOfASequenceShareStates) {
   const std::string file =
       "distributed_type: DEEPSPEED\nnum_processes: 8\ndeepspeed_config:\n  zero_stage: 3\n"
       "parallelism_config:\n  parallelism_config_sp_size: ";
@@ -143,7 +143,7 @@ TEST(UnseenDataBTest, DevicesOfASequenceShareStates) {
                "PL002"));
 }
 
-TEST(UnseenDataBTest, PreferencesAreToldByTheirOptions) {
+TEST(UnseenTrainerTest, PreferencesAreToldByTheirOptions) {
   const Imported result = import_texts(
       {{"a.sh",
         "torchrun --nproc_per_node 8 my.py --model_name_or_path Qwen/Qwen2.5-7B --output_dir o "
@@ -152,7 +152,7 @@ TEST(UnseenDataBTest, PreferencesAreToldByTheirOptions) {
   EXPECT_FALSE(is_found(result, "PL001"));
 }
 
-TEST(UnseenDataBTest, AKeyThatTheTrainerRefusesIsAnError) {
+TEST(UnseenTrainerTest, AKeyThatTheTrainerRefusesIsAnError) {
   const Imported result =
       import_texts({{"a.yaml",
                      "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\nfinetuning_type: full\n"
@@ -164,7 +164,7 @@ TEST(UnseenDataBTest, AKeyThatTheTrainerRefusesIsAnError) {
   EXPECT_TRUE(found);
 }
 
-TEST(UnseenDataBTest, KeysWithoutAValueAreNothingToSay) {
+TEST(UnseenTrainerTest, KeysWithoutAValueAreNothingToSay) {
   const std::string file =
       "base_model: Qwen/Qwen2.5-7B\nsequence_len: 512\nmicro_batch_size: 1\nno_such_key:";
   EXPECT_FALSE(is_found(import_texts({{"a.yaml", file + "\n"}}), "PL001"));

@@ -31,7 +31,7 @@ constexpr const char* kGatedMixture =
     "--position-embedding-type rope --swiglu --normalization RMSNorm --disable-bias-linear "
     "--num-experts 16 --moe-router-topk 2 ";
 
-TEST(UnseenDataATest, ModelsWithoutAGateAreDescribedByAllThatIsSaid) {
+TEST(UnseenMegatronTest, ModelsWithoutAGateAreDescribedByAllThatIsSaid) {
   const std::string narrow = said_of(
       megatron_line(std::string(kRotary) +
                     "--num-query-groups 2 --disable-bias-linear --squared-relu --kv-channels 64"),
@@ -50,7 +50,7 @@ TEST(UnseenDataATest, ModelsWithoutAGateAreDescribedByAllThatIsSaid) {
   EXPECT_TRUE(asks_for(none, "--model NAME"));
 }
 
-TEST(UnseenDataATest, BiasesOfQueryKeyAndValueAlone) {
+TEST(UnseenMegatronTest, BiasesOfQueryKeyAndValueAlone) {
   const std::string model = said_of(
       megatron_line(std::string(kRotary) + "--swiglu --normalization RMSNorm --disable-bias-linear "
                                            "--add-qkv-bias"),
@@ -58,7 +58,7 @@ TEST(UnseenDataATest, BiasesOfQueryKeyAndValueAlone) {
   EXPECT_TRUE(is_part_of(R"("model_type":"qwen2")", model)) << model;
 }
 
-TEST(UnseenDataATest, LayersOfSeveralKindsAreNoModelThatIsDescribed) {
+TEST(UnseenMegatronTest, LayersOfSeveralKindsAreNoModelThatIsDescribed) {
   for (const char* more : {"--hybrid-layer-pattern M-M*", "--mamba-state-dim 128",
                            "--is-hybrid-model", "--spec some.mamba_layer_specs stack"}) {
     const Imported result = megatron_line(std::string(kRotary) + more);
@@ -67,7 +67,7 @@ TEST(UnseenDataATest, LayersOfSeveralKindsAreNoModelThatIsDescribed) {
   }
 }
 
-TEST(UnseenDataATest, SharedExpertsBesideOrdinaryAttention) {
+TEST(UnseenMegatronTest, SharedExpertsBesideOrdinaryAttention) {
   const std::string shared = std::string(kGatedMixture) +
                              "--moe-ffn-hidden-size 128 --moe-shared-expert-intermediate-size 256 ";
   const std::string counted = said_of(megatron_line(shared), "model");
@@ -81,7 +81,7 @@ TEST(UnseenDataATest, SharedExpertsBesideOrdinaryAttention) {
 }
 
 // Experts take the ranks of the sequence before those of samples.
-TEST(UnseenDataATest, ExpertsLieOverContextRanks) {
+TEST(UnseenMegatronTest, ExpertsLieOverContextRanks) {
   const auto placement = [](const std::string& more) {
     return said_of(megatron_line(kGatedMixture + more, "16"), "placement");
   };
@@ -94,7 +94,7 @@ TEST(UnseenDataATest, ExpertsLieOverContextRanks) {
             "ep=2:ep+zero1 cp=4:ring+zero1;experts:ep tp=2:tp;experts:ep");
 }
 
-TEST(UnseenDataATest, TheOptimizerOnTheHostWithoutAnAxisOfSamples) {
+TEST(UnseenMegatronTest, TheOptimizerOnTheHostWithoutAnAxisOfSamples) {
   const auto placement = [](const std::string& more) {
     return said_of(megatron_line(more + " --optimizer-cpu-offload"), "placement");
   };
@@ -104,7 +104,7 @@ TEST(UnseenDataATest, TheOptimizerOnTheHostWithoutAnAxisOfSamples) {
             "ep=8:ep+zero1+offload(optimizer);experts:ep+offload(optimizer)");
 }
 
-TEST(UnseenDataATest, RecomputationOfNoLayersAndOfSeveralAtATime) {
+TEST(UnseenMegatronTest, RecomputationOfNoLayersAndOfSeveralAtATime) {
   const std::string block = "--recompute-granularity full --recompute-method block ";
   EXPECT_EQ(said_of(megatron_line(block + "--recompute-num-layers 0"), "recompute"), "none");
   EXPECT_TRUE(is_found(megatron_line(block), "PL064"));
@@ -115,14 +115,14 @@ TEST(UnseenDataATest, RecomputationOfNoLayersAndOfSeveralAtATime) {
   EXPECT_TRUE(uniform.findings.empty());
 }
 
-TEST(UnseenDataATest, PatternsOfExpertsHaveAnItemForEachLayer) {
+TEST(UnseenMegatronTest, PatternsOfExpertsHaveAnItemForEachLayer) {
   const std::string mixture = std::string(kGatedMixture) + "--moe-layer-freq ";
   EXPECT_FALSE(is_found(megatron_line(mixture + "([0]*1+[1]*3)"), "PL065"));
   EXPECT_TRUE(is_found(megatron_line(mixture + "([0]*1+[1]*4)"), "PL065"));
   EXPECT_TRUE(is_found(megatron_line(mixture + "[0,1,1]"), "PL065"));
 }
 
-TEST(UnseenDataATest, LayersThatHandOnWhatTheyGet) {
+TEST(UnseenMegatronTest, LayersThatHandOnWhatTheyGet) {
   const Imported result = megatron_line("--noop-layers 2,3");
   EXPECT_TRUE(is_part_of(R"("n_layer":2)", said_of(result, "model")));
   EXPECT_TRUE(
@@ -130,7 +130,7 @@ TEST(UnseenDataATest, LayersThatHandOnWhatTheyGet) {
 }
 
 // What the file cannot say, flags do.
-TEST(UnseenDataATest, StagesOfTheirOwnAreAskedForUntilTheyAreGiven) {
+TEST(UnseenMegatronTest, StagesOfTheirOwnAreAskedForUntilTheyAreGiven) {
   const std::string line =
       "torchrun pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 8 "
       "--seq-length 512 --micro-batch-size 1 --global-batch-size 64 "
@@ -148,7 +148,7 @@ TEST(UnseenDataATest, StagesOfTheirOwnAreAskedForUntilTheyAreGiven) {
 }
 
 // Trainers that write their own samples set bf16 and divide the optimizer.
-TEST(UnseenDataATest, FormatsOfTrainersOverMegatron) {
+TEST(UnseenMegatronTest, FormatsOfTrainersOverMegatron) {
   const auto line = [](const std::string& more) {
     return import_text(SourceForm::arguments,
                        "python3 train.py --tensor-model-parallel-size 2 --num-layers 4 "
@@ -169,7 +169,7 @@ constexpr const char* kNeMo =
     "  activation: gelu\n  normalization: layernorm\n  position_embedding_type: rope\n"
     "  tokenizer:\n    library: huggingface\n    type: tiiuae/falcon-7b\n";
 
-TEST(UnseenDataATest, NeMosBlocksAndTokenizersByName) {
+TEST(UnseenMegatronTest, NeMosBlocksAndTokenizersByName) {
   const std::string whole = std::string(kNeMo) + "  global_batch_size: 32\n";
   const std::string after = said_of(import_text(SourceForm::yaml, whole), "model");
   EXPECT_TRUE(is_part_of(R"("model_type":"nemotron")", after)) << after;
@@ -185,7 +185,7 @@ TEST(UnseenDataATest, NeMosBlocksAndTokenizersByName) {
   EXPECT_FALSE(is_found(import_text(SourceForm::yaml, whole), "PL042"));
 }
 
-TEST(UnseenDataATest, MegatronBridgesMomentsInBf16) {
+TEST(UnseenMegatronTest, MegatronBridgesMomentsInBf16) {
   const Imported result =
       import_text(SourceForm::yaml,
                   "train:\n  micro_batch_size: 1\n  global_batch_size: 8\noptimizer:\n"
@@ -196,7 +196,7 @@ TEST(UnseenDataATest, MegatronBridgesMomentsInBf16) {
   EXPECT_EQ(said_of(result, "precision"), "master=bf16");
 }
 
-TEST(UnseenDataATest, BatchesThatAreNotSaid) {
+TEST(UnseenMegatronTest, BatchesThatAreNotSaid) {
   const auto titan = [](const std::string& batch) {
     return said_of(import_text(SourceForm::toml,
                                "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\n" + batch +
@@ -211,7 +211,7 @@ TEST(UnseenDataATest, BatchesThatAreNotSaid) {
   EXPECT_EQ(said_of(text, "micro-batch"), "12");
 }
 
-TEST(UnseenDataATest, FormatsOfNanotronThatAreNotKnownAreAskedFor) {
+TEST(UnseenMegatronTest, FormatsOfNanotronThatAreNotKnownAreAskedFor) {
   const auto nanotron = [](const std::string& format) {
     return import_text(SourceForm::yaml,
                        "parallelism:\n  dp: 2\n  pp: 1\n  tp: 1\nmodel:\n  dtype: " + format +
