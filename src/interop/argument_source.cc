@@ -363,19 +363,21 @@ class Lines {
     return number && *number <= kMost ? std::max(0LL, *number) : 0;
   }
 
+  // Behind a short option stands its value, or, of one that takes none, what is started.
+  void note_launcher(const std::string& word, bool is_plain, std::size_t line) {
+    const bool is_program = is_script_file(word) || starts_program(word) || word.starts_with('.');
+    if (!is_program && !short_option_.empty()) return note_short_option(word, line);
+    if (is_plain) launcher_ = word;
+    short_option_.clear();
+  }
+
   // Programs, their subcommands and scripts, which say whose options follow.
   void note_command(const std::string& word, std::size_t line) {
     if (commands.size() >= kMostCommands || word.size() > kLongestCommand) return;
     if (word.find_first_of("|&<>") != std::string::npos) is_script_named_ = false;
     if (runs_ == Runs::no) return;
     const bool is_plain = word.find_first_of("$|&<>\"'") == std::string::npos;
-    const bool is_program = is_script_file(word) || starts_program(word) || word.starts_with('.');
-    if (is_program || short_option_.empty()) {
-      if (is_plain) launcher_ = word;
-      short_option_.clear();
-    } else {
-      note_short_option(word, line);
-    }
+    note_launcher(word, is_plain, line);
     if (is_plain && is_script(word)) is_script_named_ = true;
     if (note_operand(word, line) || !is_plain) return;
     for (const std::string& name : names_of(word)) commands.insert(name);

@@ -179,7 +179,7 @@ class Script {
     for (std::size_t i = first; i < lines_.size(); ++i) {
       const std::string_view line = std::string_view(lines_[i]).substr(i == first ? begin : 0);
       if (i > first && trimmed(line, kWhitespace).starts_with('#')) continue;
-      if (is_indirect(line)) is_known_ = false;
+      is_known_ = is_known_ && !is_indirect(line);
       const auto behind = end.behind(line);
       add_mentions(line.substr(0, line.size() - behind.value_or("").size()), one.value);
       if (!behind) continue;
