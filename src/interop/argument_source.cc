@@ -24,7 +24,7 @@ using Variables = std::map<std::string, std::string>;
 bool is_name(const std::string& word) {
   if (word.empty() || std::isdigit(static_cast<unsigned char>(word[0])) != 0) return false;
   for (const char c : word) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_') return false;
+    if (!is_of_variable(c)) return false;
   }
   return true;
 }
@@ -41,10 +41,7 @@ Reference reference_at(const std::string& word, std::size_t dollar) {
   const bool braced = dollar + 1 < word.size() && word[dollar + 1] == '{';
   const std::size_t begin = dollar + (braced ? 2 : 1);
   std::size_t end = begin;
-  while (end < word.size() &&
-         (std::isalnum(static_cast<unsigned char>(word[end])) != 0 || word[end] == '_')) {
-    ++end;
-  }
+  while (end < word.size() && is_of_variable(word[end])) ++end;
   Reference reference{.name = word.substr(begin, end - begin), .otherwise = {}, .end = end};
   if (!braced) return reference;
   const std::size_t close = word.find('}', end);

@@ -14,7 +14,9 @@ bool is_unresolved(const std::string& value) {
   return value.find('$') != std::string::npos || value == "auto" || value.find("{{") == 0;
 }
 
-// Whether a key was probably meant by another word: it begins so, or is a slip of the pen away.
+// Whether a key was probably meant by another word: it begins so, or is a slip of the pen away, of
+// one character in short words and of three in long ones. These bounds are a choice: seen were
+// "--rank" for RANK and "--stats" for --ntasks, which nobody meant.
 bool is_slip(std::string_view path, std::string_view key) {
   constexpr std::size_t kShort = 5;
   constexpr std::size_t kLong = 12;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "interop/dialect.h"
+#include "interop/shell_words.h"
 
 namespace placet {
 namespace {
@@ -130,10 +131,7 @@ class Expression {
 
   std::optional<long long> name_or_number() {
     const std::size_t begin = at_;
-    const auto is_of_word = [](char c) {
-      return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0;
-    };
-    while (at_ < text_.size() && is_of_word(text_[at_])) ++at_;
+    while (at_ < text_.size() && is_of_variable(text_[at_])) ++at_;
     const std::string word = text_.substr(begin, at_ - begin);
     if (word.empty()) return std::nullopt;
     const bool is_number = std::isdigit(static_cast<unsigned char>(word.front())) != 0;
@@ -194,7 +192,7 @@ std::string with_shell_numbers(std::string text, const NumberOfName& number_of) 
     const auto found = number_text_at(text, at);
     if (found && found->end == std::string::npos) return text;
     std::string inside = found ? text.substr(found->begin, found->size) : "";
-    std::erase(inside, '\\');  // "expr 2 \\* 8": the shell is not to read the star
+    std::erase(inside, '\\');  // of "expr 2 \* 8": the shell leaves the star alone
     const auto value = found ? shell_number(inside, number_of) : std::nullopt;
     if (value) text.replace(at, found->end - at, std::to_string(*value));
     if (!value) ++at;

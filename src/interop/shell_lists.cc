@@ -7,15 +7,15 @@
 #include <string_view>
 #include <utility>
 
+#include "interop/shell_words.h"
 #include "units/trimmed.h"
 
 namespace placet {
 namespace {
 
+// Launch scripts have hundreds of lines. Of longer texts nothing is told, so that none takes long.
 constexpr std::size_t kMostScriptLines = 5000;
 constexpr std::size_t kMostScriptBytes = std::size_t{1} << 20;
-
-bool is_of_name(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 using Names = std::vector<std::string_view>;
 
@@ -23,7 +23,7 @@ using Names = std::vector<std::string_view>;
 void add_names(std::string_view text, Names& names) {
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = at;
-    while (end < text.size() && is_of_name(text[end])) ++end;
+    while (end < text.size() && is_of_variable(text[end])) ++end;
     if (end > at) names.push_back(text.substr(at, end - at));
     at = std::max(end, at + 1);
   }
@@ -101,7 +101,7 @@ std::optional<std::pair<std::string, std::size_t>> assigned_at(std::string_view 
     if (line.substr(at).starts_with(word)) at += word.size();
   }
   std::size_t end = at;
-  while (end < line.size() && is_of_name(line[end])) ++end;
+  while (end < line.size() && is_of_variable(line[end])) ++end;
   const std::string name(line.substr(at, end - at));
   if (line.substr(end).starts_with('+')) ++end;
   if (name.empty() || !line.substr(end).starts_with('=')) return std::nullopt;

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <sstream>
 
+#include "interop/shell_words.h"
+
 namespace placet {
 namespace {
 
@@ -15,8 +17,6 @@ std::vector<std::string> words_of_value(const Setting& setting) {
   if (words.empty()) words.emplace_back();
   return words;
 }
-
-bool is_of_variable(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 // Plain text, or a variable.
 struct Piece {

@@ -107,6 +107,8 @@ class LineWords {
 
 }  // namespace
 
+bool is_of_variable(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
 std::vector<LineWord> words_of(const std::string& line) { return LineWords(line).all(); }
 
 }  // namespace placet

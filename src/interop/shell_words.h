@@ -6,6 +6,9 @@
 
 namespace placet {
 
+/// Whether a character may stand in the name of a variable.
+bool is_of_variable(char c);
+
 struct LineWord {
   std::string text;
   bool is_quoted = false;  // quotes keep what a variable in it stands for in one word
