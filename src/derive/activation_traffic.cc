@@ -268,18 +268,28 @@ class StreamTraffic {
       gather_value(v, phase, axes, whole, gathered_in(unit_.job, kind_, static_cast<int>(v)));
     };
     gather(forward, t.gathered);
+    const std::int64_t summed = part_of(whole, t.scattered, 0);
     send(Collective::reduce_scatter, forward, t.scattered);
-    send(Collective::all_reduce, forward, t.reduced);
+    send_value(v, Collective::all_reduce, forward, t.reduced, summed);
     if (t.gathered_again) gather(backward, t.gathered);
     if (t.reduced_again) {
       send(Collective::reduce_scatter, backward, t.scattered);
-      send(Collective::all_reduce, backward, t.reduced);
+      send_value(v, Collective::all_reduce, backward, t.reduced, summed);
     }
     gather(backward, t.regathered);
     gather_value(v, backward, t.back_gathered, whole,
                  gradient_gathered_in(unit_.job, kind_, static_cast<int>(v)));
     send(Collective::reduce_scatter, backward, t.back_scattered);
-    send(Collective::all_reduce, backward, t.back_reduced);
+    const AxisMask columns = both_sides_ ? columns_[v].back_scattered : 0;
+    send_value(v, Collective::all_reduce, backward, t.back_reduced,
+               part_of(whole, t.back_scattered, columns));
+  }
+
+  /// What is summed for all along some axes is summed after others took their parts of it: tokens,
+  /// or columns of the stream.
+  std::int64_t part_of(std::int64_t whole, AxisMask tokens, AxisMask columns) const {
+    if (tokens != 0) whole = whole / unit_.layout.tokens * unit_.layout.residual_tokens;
+    return whole / degree_of(unit_.job.placement, columns);
   }
 
   void send_value(std::size_t v, Collective collective, Phase phase, AxisMask axes,

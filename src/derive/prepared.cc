@@ -74,6 +74,7 @@ void read_input(const UnitKind& kind, int number, int v, PreparedKind& out) {
   const Region from = kind.values[at(v)].region;
   PreparedValue& value = out.values[at(v)];
   value.last_use = number;
+  value.taken_inside = value.taken_inside || to == Region::parallel;
   if (from == Region::residual && to == Region::parallel) value.enters_parallel = true;
   if (from == Region::parallel && to == Region::residual) value.leaves_parallel = true;
 }

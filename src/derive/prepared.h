@@ -22,6 +22,7 @@ struct PreparedValue {
   bool routed = false;           // one entry per token and chosen expert, placed with the experts
   bool leaves_parallel = false;  // value of a parallel region taken by an operator of the stream
   bool enters_parallel = false;  // residual value taken by an operator of a parallel region
+  bool taken_inside = false;     // by an operator of a parallel region
   std::int64_t copies = 1;       // in the products' format, where some operator takes one
 };
 

@@ -63,6 +63,18 @@ class UnitWalk : private UnitView {
       const std::int64_t whole = bytes_of_value(*this, taken, local.gathered[i]);
       if (sizes_[taken] != whole) bytes += whole;
     }
+    return bytes + sums_for_stream(op);
+  }
+
+  /// Results of operator `op` of which a part is kept: sums on their way there, and their gradients
+  /// on the way back, are whole.
+  std::int64_t sums_for_stream(const Operator& op) const {
+    std::int64_t bytes = 0;
+    for (const int v : op.outputs) {
+      if (!is_for_stream(prepared.values[at(v)])) continue;
+      const std::int64_t whole = bytes_of_value(*this, at(v), local.values[at(v)]);
+      if (sizes_[at(v)] != whole) bytes += whole;
+    }
     return bytes;
   }
 

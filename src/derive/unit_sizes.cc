@@ -71,17 +71,24 @@ AxisMask checkpoint_axes(const Placement& placement) {
   return axes;
 }
 
-/// Bytes of a value where it is kept: an input gathered for a parallel region is kept as the
-/// device's own part or whole, as the profile says; a checkpoint may be divided once more.
+/// Elements of a value where it is kept: an input gathered for a parallel region is kept as the
+/// device's own part or whole, as the profile says, what only the stream takes as the stream is.
+std::int64_t kept_elements(const UnitView& unit, std::size_t v) {
+  const PreparedValue& value = unit.prepared.values[v];
+  const bool whole =
+      unit.job.profile.gathered_input == GatheredInput::whole && value.enters_parallel;
+  if (whole) return unit.local.gathered[v];
+  return is_for_stream(value) ? stream_elements(unit, v) : unit.local.values[v];
+}
+
+/// Bytes of a value where it is kept; a checkpoint may be divided once more.
 std::int64_t stored_bytes(const UnitView& unit, std::size_t stored) {
   if (const auto op = casting_operator(unit.kind, static_cast<int>(stored))) {
     return bytes_of_casts(unit, unit.kind.operators[*op]);
   }
   const std::size_t v = at(value_of(unit.kind, static_cast<int>(stored)));
-  const bool whole = unit.job.profile.gathered_input == GatheredInput::whole &&
-                     unit.prepared.values[v].enters_parallel && unit.plan.is_kept[stored] &&
-                     !unit.plan.whole_unit;
-  std::int64_t elements = whole ? unit.local.gathered[v] : unit.local.values[v];
+  const bool kept = unit.plan.is_kept[stored] && !unit.plan.whole_unit;
+  std::int64_t elements = kept ? kept_elements(unit, v) : unit.local.values[v];
   if (unit.plan.whole_unit && stored == 0)
     elements = own_part(unit.layout, elements, checkpoint_axes(unit.job.placement));
   return bytes_of_value(unit, stored, elements);
@@ -141,6 +148,15 @@ std::int64_t bytes_of_value(const UnitView& unit, std::size_t v, std::int64_t el
            in_bytes(bytes_of(elements, format.dtype) + bytes_of(elements, format.constants));
   }
   return (elements * type_bits(unit, unit.kind.values[v].type) + 7) / 8;
+}
+
+bool is_for_stream(const PreparedValue& value) {
+  return value.leaves_parallel && !value.taken_inside && !value.on_stream && !value.routed;
+}
+
+std::int64_t stream_elements(const UnitView& unit, std::size_t v) {
+  const std::int64_t tokens = std::max<std::int64_t>(1, unit.layout.tokens);
+  return unit.local.values[v] / tokens * unit.layout.residual_tokens;
 }
 
 std::size_t taken_by(const UnitView& unit, const Operator& op, std::size_t v) {

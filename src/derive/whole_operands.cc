@@ -42,7 +42,9 @@ IndexSet dims_of_value(const UnitKind& kind, int v) { return indices_in(kind.val
 
 int cut_dim(const Parameter& parameter, IndexSet indices) {
   const int segmented = segmented_dim(parameter);
-  for (int d = 0; d < static_cast<int>(parameter.dims.size()); ++d) {
+  const int last = static_cast<int>(parameter.dims.size()) - 1;
+  for (int i = 0; i <= last; ++i) {
+    const int d = parameter.inputs_first ? last - i : i;
     const bool cut = d == segmented ? std::ranges::all_of(parameter.segments,
                                                           [&](const Dim& segment) {
                                                             return contains(indices, segment.index);

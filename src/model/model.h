@@ -50,6 +50,7 @@ struct Parameter {
   std::vector<Dim> segments;
   ClassSet classes = 0;
   bool trainable = true;
+  bool inputs_first = false;  // a matrix that the checkpoint keeps as [in, out], as GPT-2's
   /// The unit kind that owns the storage if this is a second use of another unit's tensor (tied
   /// head, shared embedding of MTP): the parameter of the same position list named here.
   struct Tie {

@@ -102,7 +102,8 @@ std::vector<int> UnitBuilder::contract(const OperatorPlace& place, std::vector<i
   const int p = parameter({.name = what.weights.weight,
                            .dims = std::move(weight),
                            .segments = segments_of(what),
-                           .classes = place.classes});
+                           .classes = place.classes,
+                           .inputs_first = what.order == WeightOrder::in_out});
   std::vector<Dim> leading = dims_of(inputs.front());
   leading.pop_back();  // the contracted dim is the last one
   std::vector<int> outputs;

@@ -43,6 +43,31 @@ TEST(BothSides, InputsComeTogetherForEveryProduct) {
                                   "backward all_reduce fp32 j 32x2 norm.gradient"}));
 }
 
+// Matrices that a checkpoint keeps as [in, out] are cut in their outputs all the same.
+TEST(BothSides, OutputsAreCutHoweverAMatrixIsStored) {
+  const auto lines = [](WeightOrder order) {
+    Architecture architecture = wide_architecture(1);
+    attention_in(architecture).order = order;
+    std::get<Mlp>(architecture.shapes[0][1].branches[0].mixer).order = order;
+    return of_block(written_job(build_model(architecture), "j=2:tp-2d-columns", 8, 1));
+  };
+  EXPECT_EQ(lines(WeightOrder::in_out), lines(WeightOrder::out_in));
+}
+
+// The gradient of up's input, 8 tokens x 16 columns x 2 bytes, is partial along both axes: the
+// columns go to their devices first, or the tokens to theirs, and half of it is summed for all.
+TEST(BothSides, WhatStaysIsSummed) {
+  const auto sums = [](const char* placement) {
+    const Job job = written_job(gpt_block(), placement, 8, 1);
+    return traffic(job, [](const CommunicationTerm& t) {
+      return t.what == "mlp.norm.output" && t.phase == Phase::backward && t.axes == axis_bit(0);
+    });
+  };
+  const Lines half = {"backward all_reduce bf16 k 128x1 mlp.norm.output"};
+  EXPECT_EQ(sums("k=2:tp j=2:tp-2d-columns"), half);
+  EXPECT_EQ(sums("k=2:tp j=2:tp+sp"), half);
+}
+
 // A layer norm sums two numbers of each of 8 tokens, each by itself: two norms, four messages.
 TEST(BothSides, ALayerNormSumsTwoNumbers) {
   Architecture architecture = wide_architecture(1);

@@ -79,16 +79,30 @@ bool cuts_both_sides(const AxisPlacement& axis) {
   return is_tensor(axis) && contains(indices, Index::hidden) && (indices & kTensorIndices) != 0;
 }
 
-/// Whether a block has one norm, which then feeds both of its branches.
-bool has_one_norm(const Model& model) {
-  return std::ranges::any_of(model.kinds, [](const UnitKind& kind) {
-    return kind.role == UnitRole::block &&
-           std::ranges::count(kind.operators, OpKind::norm, &Operator::kind) == 1;
+/// Whether tensor axes cut by more devices than there are key and value heads.
+bool shares_heads(const Job& job) {
+  std::int64_t devices = 1;
+  for (const AxisPlacement& axis : job.placement.axes) {
+    if (is_tensor(axis) && contains(axis.how.tensor_indices, Index::head)) devices *= axis.degree;
+  }
+  return job.model.figures.kv_heads % devices != 0;
+}
+
+/// Whether a tensor axis divides the stream's tokens.
+bool divides_tokens(const Job& job) {
+  return std::ranges::any_of(job.placement.axes, [](const AxisPlacement& axis) {
+    return divides_stream(axis) && !contains(axis.how.tensor_indices, Index::hidden);
   });
 }
 
-bool keeps_columns(const AxisPlacement& axis) {
-  return is_tensor(axis) && !contains(axis.how.tensor_indices, Index::hidden);
+/// Whether each device of an axis has the keys and values of all of its tokens.
+bool gathers_keys(const Job& job) {
+  for (std::size_t a = 0; a < job.placement.axes.size(); ++a) {
+    const AxisPlacement& axis = job.placement.axes[a];
+    const bool tokens = axis.degree > 1 && axis.how.cut == Cut::sequence;
+    if (tokens && !job.attention[a].cuts_heads) return true;
+  }
+  return false;
 }
 
 /// Whether heads are exchanged for tokens: what the core makes is kept in both layouts by the
@@ -262,14 +276,17 @@ bool has_stages(const Job& job) {
 /// What makes messages differ; a class of tensors may be treated apart.
 const char* messages_apart(const Job& job) {
   const std::vector<AxisPlacement>& axes = job.placement.axes;
-  const bool divided = std::ranges::any_of(axes, divides_stream);
-  const bool whole = std::ranges::any_of(
-      axes, [](const AxisPlacement& axis) { return is_tensor(axis) && !divides_stream(axis); });
   if (exchanges_over_sequence(job)) return "messages: experts exchanged over a divided stream";
-  if (divided && whole) return "messages: the stream is divided along one of two tensor axes";
-  if (has_one_norm(job.model) && std::ranges::any_of(axes, cuts_both_sides) &&
-      std::ranges::any_of(axes, keeps_columns)) {
-    return "messages: columns of the stream are divided along one of two tensor axes";
+  const bool both_sides = std::ranges::any_of(axes, cuts_both_sides);
+  if (both_sides && exchanges_heads(job)) {
+    return "messages: columns come together beside exchanged heads";
+  }
+  if (both_sides && divides_tokens(job)) {
+    return "messages: columns come together beside divided tokens";
+  }
+  if (both_sides && shares_heads(job)) return "messages: columns of heads that devices share";
+  if (exchanges_heads(job) && gathers_keys(job)) {
+    return "messages: keys and values exchanged along one axis and gathered along another";
   }
   if (job.profile.layer_cut_defers_sharding && rests_on_host(job, State::parameters) &&
       has_stages(job)) {
