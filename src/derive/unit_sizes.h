@@ -25,8 +25,8 @@ std::vector<std::int64_t> kept_sizes(const UnitView& unit, const RoutedExchange&
 
 /// Whether a value of a parallel region is taken on the stream alone: what is kept of it, for the
 /// norm behind a projection, is divided as the stream is. Case: tp=2:tp+sp of a block with a norm
-/// behind its projection y [token, hidden]: y is a sum that goes to its parts, and each device keeps
-/// the half of y that its norm reads.
+/// behind its projection y [token, hidden]: y is a sum that goes to its parts, and each device
+/// keeps the half of y that its norm reads.
 bool is_for_stream(const PreparedValue& value);
 
 /// Elements of such a value on the stream.

@@ -8,7 +8,8 @@
 namespace placet {
 
 /// The dim of a tensor that a tensor cut with these indices divides, the first that has one of
-/// them, of a matrix kept as [in, out] the last; -1: nothing to cut. A dim of segments is divided where all of them are.
+/// them, of a matrix kept as [in, out] the last; -1: nothing to cut. A dim of segments is divided
+/// where all of them are.
 int cut_dim(const Parameter& parameter, IndexSet indices);
 
 /// Of the indices that an operator sums over for an output, those of which a tensor cut with

@@ -12,6 +12,7 @@
 #include "interop/shell_arithmetic.h"
 #include "interop/shell_branches.h"
 #include "interop/shell_documents.h"
+#include "interop/shell_ends.h"
 #include "interop/shell_lists.h"
 #include "interop/shell_words.h"
 #include "interop/source_parts.h"
@@ -125,8 +126,9 @@ class Lines {
 
   // Lists of options, which are no values: of one that begins on a line by itself nothing else is
   // seen.
-  void expect(const std::vector<OptionList>& lists) {
+  void expect(const std::vector<OptionList>& lists, std::map<std::size_t, std::size_t> cut_off) {
     for (const OptionList& list : lists) lists_.insert(list.name);
+    cut_off_ = std::move(cut_off);
   }
 
   // What lists hold that no command gets goes to what is idle. They come line by line.
@@ -161,6 +163,18 @@ class Lines {
   static constexpr std::size_t kMostDocuments = 16;
 
   void take_line(const std::string& line, std::size_t number) {
+    const std::size_t before = settings.size();
+    take_commands(line, number);
+    const auto end = cut_off_.find(number);
+    if (end == cut_off_.end()) return;
+    for (std::size_t i = before; i < settings.size(); ++i) {
+      settings[i].cut_off = end->second;
+      idle.push_back(std::move(settings[i]));
+    }
+    settings.resize(std::min(before, settings.size()));
+  }
+
+  void take_commands(const std::string& line, std::size_t number) {
     const std::size_t first = line.find_first_not_of(" \t");
     goes_on_ = line.ends_with('\\');
     if (first != std::string::npos && line.compare(first, 8, "#SBATCH ") == 0) {
@@ -518,15 +532,16 @@ class Lines {
   std::size_t added_ = 0;      // bytes of values of variables
   std::size_t documents_ = 0;  // texts that go into files
   std::set<std::string> ambiguous_;
-  std::set<std::string> lists_;      // variables that hold options
-  std::optional<std::size_t> open_;  // the option that takes the next words
-  bool fresh_ = false;               // and has none so far
-  std::string program_;              // the command before the word at hand
-  std::string caller_;               // and the one before that
-  std::string launcher_;             // the last one that is no value of a short option
-  std::string short_option_;         // the word before the one at hand
-  bool goes_on_ = false;             // the line at hand ends in a backslash
-  bool was_open_line_ = false;       // and so did the one before
+  std::set<std::string> lists_;                 // variables that hold options
+  std::map<std::size_t, std::size_t> cut_off_;  // lines that no command gets
+  std::optional<std::size_t> open_;             // the option that takes the next words
+  bool fresh_ = false;                          // and has none so far
+  std::string program_;                         // the command before the word at hand
+  std::string caller_;                          // and the one before that
+  std::string launcher_;                        // the last one that is no value of a short option
+  std::string short_option_;                    // the word before the one at hand
+  bool goes_on_ = false;                        // the line at hand ends in a backslash
+  bool was_open_line_ = false;                  // and so did the one before
   bool is_in_container_options_ = false;
   bool is_value_due_ = false;     // of a container's short option
   bool is_script_named_ = false;  // in the command at hand: what follows is told to it
@@ -539,7 +554,8 @@ ScriptSettings script_settings(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> all;
   for (std::string line; std::getline(stream, line);) all.push_back(line);
-  lines.expect(option_lists(all));
+  const std::vector<OptionList> lists = option_lists(all);
+  lines.expect(lists, cut_off_lines(all, lists));
   for (std::size_t i = 0; i < all.size(); ++i) {
     lines.take(all[i], i + 1);
     i += lines.take_document(all, i);

@@ -166,17 +166,22 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
 // Comparing spellings is dear, and nobody reads more of them.
 constexpr std::size_t kMostNearest = 100;
 
+std::string why_idle(const Setting& setting) {
+  if (setting.cut_off != 0) {
+    return "behind the end of the command, at line " + std::to_string(setting.cut_off);
+  }
+  if (!setting.unused_list.empty()) return "in " + setting.unused_list + ", which no command gets";
+  return "in a branch that is not taken";
+}
+
 // What a script says to no command.
 void add_idle(const Source& source, std::size_t begin, Imported& imported) {
   if (source.idle.empty()) return;
   for (const Setting& setting : source.idle) {
-    imported.ledger.push_back(
-        {.file = source.file,
-         .setting = setting,
-         .fate = Fate::no_effect,
-         .what = setting.unused_list.empty()
-                     ? "in a branch that is not taken"
-                     : "in " + setting.unused_list + ", which no command gets"});
+    imported.ledger.push_back({.file = source.file,
+                               .setting = setting,
+                               .fate = Fate::no_effect,
+                               .what = why_idle(setting)});
   }
   std::stable_sort(
       imported.ledger.begin() + static_cast<std::ptrdiff_t>(begin), imported.ledger.end(),

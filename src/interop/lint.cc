@@ -230,6 +230,26 @@ void find_unused_lists(const Imported& imported, std::vector<LintFinding>& findi
   }
 }
 
+// Options on the lines below a command that has ended: one finding for each command.
+void find_cut_off_options(const Imported& imported, std::vector<LintFinding>& findings) {
+  std::set<std::pair<std::string, std::size_t>> told;
+  for (const LedgerLine& line : imported.ledger) {
+    const std::size_t end = line.setting.cut_off;
+    if (end == 0 || !told.emplace(line.file, end).second) continue;
+    findings.push_back({.code = "PL006",
+                        .name = "cut-off-options",
+                        .severity = "error",
+                        .file = line.file,
+                        .line = end,
+                        .message = "the command ends here, and '" + line.setting.path +
+                                   "' at line " + std::to_string(line.setting.line) +
+                                   " is given to nothing",
+                        .fix = "end the line in a backslash, with no blank or comment behind it",
+                        .edit = {},
+                        .conflict = {}});
+  }
+}
+
 // Whether a comment names the code: "placet: ignore=PL003,PL012".
 bool names_code(const std::string& comment, const std::string& code) {
   constexpr std::string_view kMark = "placet: ignore=";
@@ -256,7 +276,8 @@ bool asks_for_one_of(const std::set<std::string>& words, const LintRule& rule) {
 
 // Rules that are in the program have files too, for `placet explain`.
 bool is_in_program(const LintRule& rule) {
-  static const std::set<std::string, std::less<>> kCodes = {"PL001", "PL002", "PL005", "PL100"};
+  static const std::set<std::string, std::less<>> kCodes = {"PL001", "PL002", "PL005", "PL006",
+                                                            "PL100"};
   return kCodes.contains(rule.code);
 }
 
@@ -276,6 +297,7 @@ std::vector<LintFinding> lint(const Catalog& catalog, const Imported& imported) 
   }
   find_twice_said(imported, findings);
   find_unused_lists(imported, findings);
+  find_cut_off_options(imported, findings);
   const std::set<std::string> undecided = words_of_undecided(imported);
   const auto rules = load_rules(catalog);
   for (const LintRule& rule : *rules) {

@@ -27,7 +27,10 @@ class LineWords {
     } else if (c == '`') {
       take_old_substitution();
     } else if (c == '"' || c == '\'') {
-      if (line_.find(c, next_ + 1) == std::string::npos) return;
+      if (line_.find(c, next_ + 1) == std::string::npos) {
+        if (begins_options()) end_word();
+        return;
+      }
       quote_ = c;
       is_quoted_ = true;
     } else if (c == '#' && word_.empty()) {
@@ -40,8 +43,11 @@ class LineWords {
   }
 
   // "NAME=(--option value" and "NAME+=(--option value": a list of options begins.
-  bool begins_list(char c) const {
-    if (c != '(' || !word_.ends_with('=')) return false;
+  bool begins_list(char c) const { return c == '(' && begins_options(); }
+
+  // So does it in a quote that is not closed on the line: "NAME=\"--option value".
+  bool begins_options() const {
+    if (!word_.ends_with('=')) return false;
     const std::size_t first = line_.find_first_not_of(" \t\"'", next_ + 1);
     return first != std::string::npos && line_.compare(first, 2, "--") == 0;
   }

@@ -41,6 +41,7 @@ struct Setting {
   std::string from = {};         // the file that says it, where another source's settings hold it
   bool is_of_container = false;  // an option of what starts a container, which the script runs in
   std::string unused_list = {};  // the variable that holds it, and that no command gets
+  std::size_t cut_off = 0;       // the line that ends the command which seems to get it
   // Of a launch script, the branches around it that may be taken or not, outermost first.
   std::vector<BranchPlace> branches = {};
 

@@ -191,5 +191,45 @@ TEST(UnseenShellTest, OnlySlipsOfThePenHaveANearestKey) {
   }
 }
 
+// A comment between joined lines, one before the backslash, or a blank behind it ends the command.
+TEST(UnseenShellTest, ACommandEndsWhereTheShellEndsIt) {
+  const std::string start = kTorchrun + kBlockSizes + " \\\n";
+  const std::string rest = "  --use-distributed-optimizer \\\n  --sequence-parallel\n";
+  const Imported whole = read_script(start + rest);
+  EXPECT_EQ(said_of(whole, "placement"), "dp=8:zero1");
+  EXPECT_FALSE(is_found(whole, "PL006"));
+  for (const std::string& text :
+       {start + "  # sharded\n" + rest, kTorchrun + kBlockSizes + " \\ \n" + rest,
+        kTorchrun + kBlockSizes + " # sizes \\\n" + rest,
+        kTorchrun + kBlockSizes + " \\ // sizes\n" + rest,
+        "SEED=1 \\\n" + kTorchrun + kBlockSizes + " \\ \n\n" + rest}) {
+    const Imported result = read_script(text);
+    EXPECT_EQ(said_of(result, "placement"), "dp=8:ddp") << text;
+    EXPECT_EQ(fate_of_key(result, "--use-distributed-optimizer"), Fate::no_effect) << text;
+    EXPECT_TRUE(is_found(result, "PL006")) << text;
+  }
+}
+
+// Comments and blanks in lists, in text for others, and behind a command's last line end nothing.
+TEST(UnseenShellTest, ACommentInAListEndsNothing) {
+  const std::string more = "MORE=(\n  --use-distributed-optimizer \\\n  # and\n  --bf16\n)\n";
+  for (const std::string& text :
+       {more + kTorchrun + kBlockSizes + " ${MORE[@]}\n",
+        kTorchrun + kBlockSizes + " \\\n  --data-path 'a #b' --use-distributed-optimizer \\\n" +
+            "  --sequence-parallel\n# done\n",
+        kTorchrun + kBlockSizes + " --use-distributed-optimizer # all \n"}) {
+    const Imported result = read_script(text);
+    EXPECT_EQ(said_of(result, "placement"), "dp=8:zero1") << text;
+    EXPECT_FALSE(is_found(result, "PL006")) << text;
+  }
+}
+
+// The first option of a list keeps its value where the list's quote is closed below.
+TEST(UnseenShellTest, AQuoteThatGoesOnBeginsAList) {
+  const Imported result = read_script("SIZES=\"--tensor-model-parallel-size 2 \\\n" + kBlockSizes +
+                                      "\"\n" + kTorchrun + "$SIZES\n");
+  EXPECT_EQ(said_of(result, "placement"), "dp=4:ddp tp=2:tp");
+}
+
 }  // namespace
 }  // namespace placet
