@@ -21,6 +21,7 @@ std::string ledger_text(const Imported& imported) {
   std::string text;
   for (const LedgerLine& line : imported.ledger) {
     std::string what = name_of(line.fate);
+    if (!line.other_size.empty()) what += ", but " + line.other_size + " is taken";
     if (line.fate == Fate::unknown && !line.what.empty()) {
       what += "; nearest key: " + line.what;
     } else if (!line.what.empty()) {

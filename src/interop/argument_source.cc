@@ -59,6 +59,12 @@ constexpr std::size_t kLongestValue = 4096;  // a longer one stays as it is writ
 
 constexpr std::size_t kMostAdded = std::size_t{16} << 20;  // bytes of values, in all
 
+// What a launcher sets for each process: "${NAME:-1}" is not 1 there. Source: mpirun(1) of Open
+// MPI, ENVIRONMENT VARIABLES.
+bool is_of_launcher(const std::string& name) {
+  return name.starts_with("OMPI_") || name.starts_with("PMI_") || name.starts_with("PMIX_");
+}
+
 // "$NAME" and "${NAME}" by their values, once and where they are known.
 std::string resolved(const std::string& word, const Variables& variables) {
   std::string text;
@@ -66,7 +72,8 @@ std::string resolved(const std::string& word, const Variables& variables) {
     if (text.size() > kLongestValue) return word;
     const Reference reference = word[i] == '$' ? reference_at(word, i) : Reference{};
     const auto found = variables.find(reference.name);
-    const bool is_known = found != variables.end() || reference.otherwise.has_value();
+    const bool has_default = reference.otherwise && !is_of_launcher(reference.name);
+    const bool is_known = found != variables.end() || has_default;
     if (word[i] != '$' || !is_known || !reference.closed) {
       text += word[i++];
       continue;

@@ -21,10 +21,11 @@ struct LedgerLine {
   std::string file;
   Setting setting;
   Fate fate = Fate::unknown;
-  std::string what;      // the word it sets, the figure it could change, the nearest key
-  std::string word;      // of which the key speaks, whatever became of it
-  std::string said;      // what it says of it, where it was understood
-  std::size_t turn = 0;  // of its source: the last one that says a word is taken
+  std::string what;             // the word it sets, the figure it could change, the nearest key
+  std::string word;             // of which the key speaks, whatever became of it
+  std::string said;             // what it says of it, where it was understood
+  std::size_t turn = 0;         // of its source: the last one that says a word is taken
+  std::string other_size = {};  // what the job's model has in place of what is said: "61 of 'm'"
 };
 
 /// What mends a line of a source.

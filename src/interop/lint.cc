@@ -1,6 +1,7 @@
 #include "interop/lint.h"
 
 #include <algorithm>
+#include <charconv>
 #include <tuple>
 
 #include "catalog/memory.h"
@@ -187,6 +188,17 @@ bool says_nothing(const LedgerLine& line, const Imported& imported) {
   return line.setting.value.empty() && (keys == nullptr || keys->severity != "error");
 }
 
+// Whether two values are one: as texts, or as numbers ("1" and "1.0").
+bool says_the_same(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  const auto number = [](const std::string& text, double& value) {
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+    return read.ec == std::errc() && read.ptr == text.data() + text.size();
+  };
+  double x = 0, y = 0;
+  return number(a, x) && number(b, y) && x == y;
+}
+
 // Keys of the same source that say one thing differently.
 void find_twice_said(const Imported& imported, std::vector<LintFinding>& findings) {
   std::map<std::string, const LedgerLine*> first;
@@ -194,7 +206,7 @@ void find_twice_said(const Imported& imported, std::vector<LintFinding>& finding
     if (line.fate != Fate::understood || line.said.empty()) continue;
     const auto [found, is_new] = first.emplace(line.what, &line);
     const LedgerLine& before = *found->second;
-    if (is_new || before.said == line.said) continue;
+    if (is_new || says_the_same(before.said, line.said)) continue;
     if (exclude_each_other(before.setting, line.setting)) continue;
     findings.push_back(
         {.code = "PL002",
@@ -225,6 +237,24 @@ void find_unused_lists(const Imported& imported, std::vector<LintFinding>& findi
                         .line = line.setting.line,
                         .message = "'" + name + "' holds options, and no command gets them",
                         .fix = "give ${" + name + "} to the command, or leave it out",
+                        .edit = {},
+                        .conflict = {}});
+  }
+}
+
+// Sizes of another model than the one that is named.
+void find_other_sizes(const Imported& imported, std::vector<LintFinding>& findings) {
+  for (const LedgerLine& line : imported.ledger) {
+    if (line.other_size.empty()) continue;
+    findings.push_back({.code = "PL007",
+                        .name = "other-model",
+                        .severity = "warning",
+                        .file = line.file,
+                        .line = line.setting.line,
+                        .message = "'" + line.setting.path + "' is " + line.setting.value +
+                                   ", and " + line.other_size +
+                                   " is taken: the job's model is another one",
+                        .fix = "give --model the config.json of a model of these sizes",
                         .edit = {},
                         .conflict = {}});
   }
@@ -276,8 +306,8 @@ bool asks_for_one_of(const std::set<std::string>& words, const LintRule& rule) {
 
 // Rules that are in the program have files too, for `placet explain`.
 bool is_in_program(const LintRule& rule) {
-  static const std::set<std::string, std::less<>> kCodes = {"PL001", "PL002", "PL005", "PL006",
-                                                            "PL100"};
+  static const std::set<std::string, std::less<>> kCodes = {"PL001", "PL002", "PL005",
+                                                            "PL006", "PL007", "PL100"};
   return kCodes.contains(rule.code);
 }
 
@@ -298,6 +328,7 @@ std::vector<LintFinding> lint(const Catalog& catalog, const Imported& imported) 
   find_twice_said(imported, findings);
   find_unused_lists(imported, findings);
   find_cut_off_options(imported, findings);
+  find_other_sizes(imported, findings);
   const std::set<std::string> undecided = words_of_undecided(imported);
   const auto rules = load_rules(catalog);
   for (const LintRule& rule : *rules) {

@@ -2,6 +2,7 @@
 // each test has a small one of its own that shows the same.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "imported.h"
@@ -220,6 +221,130 @@ TEST(UnseenMegatronTest, FormatsOfNanotronThatAreNotKnownAreAskedFor) {
   };
   EXPECT_TRUE(asks_for(nanotron("float8"), "--set precision=VALUE"));
   EXPECT_FALSE(asks_for(nanotron("bfloat16"), "precision=VALUE"));
+}
+
+TEST(UnseenMegatronTest, ExpertsAreMadeAgainByAnOptionOfTheirOwn) {
+  const std::string experts = kGatedMixture;
+  const auto recompute = [&](const std::string& more) {
+    return said_of(megatron_line(experts + more), "recompute");
+  };
+  EXPECT_EQ(recompute("--moe-layer-recompute"), "selective=moe");
+  EXPECT_EQ(recompute("--moe-layer-recompute --recompute-granularity selective"), "selective=moe");
+  EXPECT_EQ(recompute("--moe-layer-recompute --recompute-granularity selective "
+                      "--recompute-modules core_attn"),
+            "selective=core_attention,moe");
+  EXPECT_TRUE(is_found(megatron_line(experts + "--moe-layer-recompute --recompute-granularity full "
+                                               "--recompute-method uniform"),
+                       "PL090"));
+}
+
+// Its scores are kept, unless flash attention is asked for.
+TEST(UnseenMegatronTest, LocalLayersHaveUnfusedAttention) {
+  const auto engine = [](const std::string& more) {
+    return said_of(megatron_line(more), "engine");
+  };
+  EXPECT_EQ(engine("--transformer-impl local"), "megatron@2026+unfused-attention");
+  EXPECT_EQ(engine("--transformer-impl local --use-flash-attn"), "megatron@2026");
+  EXPECT_EQ(engine("--transformer-impl transformer_engine"), "megatron@2026");
+  const std::string nemo =
+      "model:\n  mcore_gpt: true\n  transformer_engine: false\n  micro_batch_size: 1\n"
+      "  global_batch_size: 8\n  encoder_seq_length: 512\n  num_layers: 2\n  hidden_size: 256\n";
+  const auto is_unfused = [&](const std::string& more) {
+    const std::string trainer = "trainer:\n  devices: 8\n  num_nodes: 1\n";
+    return is_part_of("+unfused-attention",
+                      said_of(import_text(SourceForm::yaml, nemo + more + trainer), "engine"));
+  };
+  EXPECT_TRUE(is_unfused(""));
+  EXPECT_FALSE(is_unfused("  use_flash_attention: true\n"));
+}
+
+TEST(UnseenMegatronTest, VariablesOfAttentionMustFitItsBackend) {
+  const auto is_refused = [](const std::string& value, const std::string& backend) {
+    return is_found(import_texts({{"a.sh", "export NVTE_FLASH_ATTN=" + value +
+                                               "\ntorchrun pretrain_gpt.py --num-layers 2 "
+                                               "--micro-batch-size 1 --seq-length 512" +
+                                               backend + "\n"}}),
+                    "PL079");
+  };
+  EXPECT_TRUE(is_refused("0", " --attention-backend flash"));
+  EXPECT_TRUE(is_refused("0", " --attention-backend auto"));
+  EXPECT_FALSE(is_refused("0", " --attention-backend fused"));
+  EXPECT_FALSE(is_refused("0", ""));  // as it was chosen before there was the option
+  EXPECT_FALSE(is_refused("1", " --attention-backend flash"));
+}
+
+// What Ray starts is not what is trained.
+TEST(UnseenMegatronTest, AnActorsDevicesAreTheWorld) {
+  const Imported result = import_texts(
+      {{"a.sh",
+        "ray start --head --num-gpus 8\n"
+        "python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 4 --num-layers 2 "
+        "--micro-batch-size 1 --global-batch-size 8 --tensor-model-parallel-size 2\n"}});
+  EXPECT_EQ(said_of(result, "placement"), "dp=2:ddp tp=2:tp");
+}
+
+TEST(UnseenMegatronTest, ContextRanksDivideTheOptimizer) {
+  EXPECT_FALSE(is_found(megatron_line("--context-parallel-size 8"), "PL059"));
+  EXPECT_TRUE(is_found(megatron_line("--tensor-model-parallel-size 8"), "PL059"));
+}
+
+// A proxy of a model is not that model.
+TEST(UnseenMegatronTest, SizesOfAnotherModelAreFound) {
+  const std::string line =
+      "torchrun pretrain_gpt.py --num-layers 4 --hidden-size 4096 --micro-batch-size 1 "
+      "--global-batch-size 8 --seq-length 512\n";
+  const auto imported = [&](const std::string& model) {
+    return import_text(SourceForm::arguments, line, {{"world-size", "8"}, {"model", model}});
+  };
+  const Imported other = imported("llama-3-8b");
+  EXPECT_EQ(said_of(other, "model"), "llama-3-8b");
+  const auto found = std::ranges::find(other.findings, "PL007", &LintFinding::code);
+  ASSERT_NE(found, other.findings.end());
+  EXPECT_EQ(found->message,
+            "'--num-layers' is 4, and 32 of 'llama-3-8b' is taken: the job's model is another one");
+  EXPECT_EQ(std::ranges::count(other.findings, "PL007", &LintFinding::code), 1);
+}
+
+// Ends that count as layers, and stages of other sizes, in a file of Megatron-Bridge.
+TEST(UnseenMegatronTest, BridgesStagesOfOtherSizes) {
+  const auto placement = [](const std::string& more) {
+    return said_of(import_text(SourceForm::yaml,
+                               "model:\n  _target_: megatron.bridge.models.GPTProvider\n"
+                               "  num_layers: 14\n  pipeline_model_parallel_size: 4\n"
+                               "  tensor_model_parallel_size: 2\n  context_parallel_size: 1\n"
+                               "  sequence_parallel: false\n" +
+                                   more +
+                                   "train:\n  micro_batch_size: 1\n  global_batch_size: 8\n"
+                                   "ddp:\n  use_distributed_optimizer: false\n",
+                               {{"world-size", "8"}}),
+                   "placement");
+  };
+  EXPECT_EQ(placement("  account_for_embedding_in_pipeline_split: true\n"
+                      "  account_for_loss_in_pipeline_split: true\n"),
+            "pp=4[3,4x2,3]:1f1b tp=2:tp");
+  EXPECT_EQ(placement("  num_layers_in_first_pipeline_stage: 2\n"), "pp=4[2,4x3]:1f1b tp=2:tp");
+}
+
+TEST(UnseenMegatronTest, NeoxKeepsStatesOnTheHost) {
+  const auto placement = [](const std::string& more) {
+    return said_of(import_text(SourceForm::yaml,
+                               "\"num_layers\": 2\n\"hidden_size\": 256\n"
+                               "\"num_attention_heads\": 4\n\"seq_length\": 512\n"
+                               "\"max_position_embeddings\": 512\n"
+                               "\"train_micro_batch_size_per_gpu\": 1\n" +
+                                   more,
+                               {{"world-size", "8"}}),
+                   "placement");
+  };
+  EXPECT_EQ(placement("\"zero_optimization\":\n  \"stage\": 3\n  \"offload_optimizer\":\n"
+                      "    \"device\": \"cpu\"\n  \"offload_param\":\n    \"device\": \"cpu\"\n"),
+            "dp=8:zero3+offload(optimizer)+offload(parameters)");
+  EXPECT_EQ(placement("\"zero_optimization\":\n  \"stage\": 2\n  \"cpu_offload\": true\n"),
+            "dp=8:zero2+offload(optimizer)");
+  // bf16 with stages has an optimizer that divides its states at any stage of ZeRO.
+  const std::string stages = "\"pipe_parallel_size\": 2\n";
+  EXPECT_EQ(placement(stages + "\"bf16\":\n  \"enabled\": true\n"), "pp=2:1f1b dp=4:zero1");
+  EXPECT_EQ(placement(stages + "\"fp16\":\n  \"enabled\": true\n"), "pp=2:1f1b dp=4:ddp");
 }
 
 }  // namespace

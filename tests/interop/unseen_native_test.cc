@@ -233,5 +233,37 @@ TEST(UnseenNativeTest, TheFactorysFlagsSayTheSame) {
   EXPECT_EQ(said_of(result, "global-batch"), "16");
 }
 
+// A GPU's host is a slice of its own, over which samples are divided.
+TEST(UnseenNativeTest, MaxTextsHostsAreSlices) {
+  const auto imported = [](const std::string& hardware, const Words& given) {
+    return import_text(SourceForm::yaml,
+                       "base_config: base.yml\nmodel_name: llama3-8b\nhardware: " + hardware +
+                           "\nper_device_batch_size: 1\nmax_target_length: 512\n",
+                       given);
+  };
+  EXPECT_EQ(said_of(imported("gpu", {{"world-size", "32"}, {"per-node", "8"}}), "placement"),
+            "rep=4:ddp dp=8:fsdp");
+  EXPECT_TRUE(asks_for(imported("gpu", {{"world-size", "32"}}), "per-node"));
+  EXPECT_EQ(said_of(imported("gpu", {{"world-size", "8"}}), "placement"), "dp=8:fsdp");
+  EXPECT_EQ(said_of(imported("tpu", {{"world-size", "32"}}), "placement"), "dp=32:fsdp");
+}
+
+// What goes to experts at once: tokens x their choices x the stream's width, of one context rank.
+TEST(UnseenNativeTest, GroupedProductsAreJudgedByTheirSize) {
+  const auto is_warned = [](const std::string& flavor, int sequence) {
+    return is_found(import_text(SourceForm::toml,
+                                "[model]\nname = \"deepseek_v3\"\nflavor = \"" + flavor +
+                                    "\"\n[training]\nlocal_batch_size = 1\nseq_len = " +
+                                    std::to_string(sequence) + "\n[parallelism]\n" +
+                                    "context_parallel_degree = 2\n",
+                                {{"world-size", "8"}}),
+                    "PL030");
+  };
+  EXPECT_FALSE(is_warned("16B", 262144));  // 131072 x 6 x 2048 = 1.61e9
+  EXPECT_TRUE(is_warned("16B", 524288));   // 3.22e9
+  EXPECT_FALSE(is_warned("671B", 65536));  // 32768 x 8 x 7168 = 1.88e9
+  EXPECT_TRUE(is_warned("671B", 131072));  // 3.76e9
+}
+
 }  // namespace
 }  // namespace placet

@@ -231,5 +231,23 @@ TEST(UnseenShellTest, AQuoteThatGoesOnBeginsAList) {
   EXPECT_EQ(said_of(result, "placement"), "dp=4:ddp tp=2:tp");
 }
 
+// A launcher gives the variable its value; what is written for want of one is not it.
+TEST(UnseenShellTest, DefaultsOfALaunchersVariablesAreNotTaken) {
+  const std::string line = "--nnodes $NODES --nproc_per_node 8 pretrain_gpt.py " + kBlockSizes +
+                           " --tensor-model-parallel-size 16\n";
+  const Imported result = read_script("NODES=${OMPI_COMM_WORLD_SIZE:-1}\ntorchrun " + line);
+  EXPECT_FALSE(is_found(result, "PL018"));
+  EXPECT_EQ(said_of(result, "placement"), "");
+  EXPECT_TRUE(is_found(read_script("NODES=${HOSTS:-1}\ntorchrun " + line), "PL018"));
+}
+
+// One value in two spellings.
+TEST(UnseenShellTest, NumbersAreSaidAlike) {
+  EXPECT_FALSE(
+      is_found(read_script(kTorchrun + kBlockSizes + " --clip-grad 1 --clip-grad 1.0\n"), "PL002"));
+  EXPECT_TRUE(
+      is_found(read_script(kTorchrun + kBlockSizes + " --clip-grad 1 --clip-grad 1.5\n"), "PL002"));
+}
+
 }  // namespace
 }  // namespace placet
