@@ -233,7 +233,10 @@ class Lines {
     program_.clear();
     caller_.clear();
     short_option_.clear();
-    if (!was_open_line_) launcher_ = caller;
+    if (!was_open_line_) {
+      launcher_ = caller;
+      command_ = caller.empty() ? number : 0;  // what is asked of a batch system is for all
+    }
     was_open_line_ = goes_on_;
     for (const LineWord& word : words_of(text)) {
       if (holds_options(word.text)) {
@@ -345,6 +348,7 @@ class Lines {
     const std::size_t equals = word.find('=');
     open_ = settings.size();
     settings.push_back({.path = word.substr(0, equals), .value = "true", .line = line});
+    if (!launcher_.empty() && !is_in_list_) settings.back().command = command_;
     fresh_ = true;
     if (equals == std::string::npos) return;
     extend(settings.back(), {.text = word.substr(equals + 1), .is_quoted = taken.is_quoted});
@@ -470,9 +474,11 @@ class Lines {
     if (!is_command && std::ranges::none_of(words, is_option, &LineWord::text)) return false;
     lists_.insert(name);
     open_.reset();
+    is_in_list_ = true;
     for (const LineWord& word : words) {
       if (!names_list(word.text)) take_word(word, line);
     }
+    is_in_list_ = false;
     open_.reset();
     return true;
   }
@@ -547,8 +553,10 @@ class Lines {
   std::string caller_;                          // and the one before that
   std::string launcher_;                        // the last one that is no value of a short option
   std::string short_option_;                    // the word before the one at hand
-  bool goes_on_ = false;                        // the line at hand ends in a backslash
-  bool was_open_line_ = false;                  // and so did the one before
+  std::size_t command_ = 0;                     // the line where it begins
+  bool is_in_list_ = false;     // the word at hand is of a variable that holds options
+  bool goes_on_ = false;        // the line at hand ends in a backslash
+  bool was_open_line_ = false;  // and so did the one before
   bool is_in_container_options_ = false;
   bool is_value_due_ = false;     // of a container's short option
   bool is_script_named_ = false;  // in the command at hand: what follows is told to it

@@ -343,6 +343,10 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
     if (used.back() != nullptr) imported.read_by.emplace(source.file, used.back());
     imported.comments.emplace(source.file, source.comments);
   }
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    if (used[i] == nullptr) continue;
+    choose_command(request.sources[i], *used[i], request.given, imported.missing);
+  }
   read_ledgers(request, used, imported);
   leave_unsaid(used, request, imported);
   const Dialect* leading = leading_of(used);

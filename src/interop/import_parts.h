@@ -5,6 +5,13 @@
 
 namespace placet {
 
+/// A script may call one training after the other: commands that each say at least half of what the
+/// longest says, of the same things and differently. Which one is meant is asked for; the given word
+/// `command` tells it by its line, and is taken. What is left is read before what smaller commands
+/// say of the same words. Throws InputError for another line.
+void choose_command(Source& source, const Dialect& dialect, Words& given,
+                    std::vector<MissingFact>& missing);
+
 /// Adds a source's lines to the ledger, and the words that they say. Without a dialect every key is
 /// unknown.
 void read_ledger(const Source& source, const Dialect* dialect, Imported& imported);

@@ -119,7 +119,9 @@ TEST(SourceTest, AnOptionEndsWhereItsCommandDoes) {
       "torchrun --nproc_per_node 8 train.py --seq 4096 2>&1 | tee log\n--bf16 && echo done\n",
       SourceForm::arguments);
   const std::vector<Setting> expected = {
-      {"--nproc_per_node", "8", 1}, {"--seq", "4096", 1}, {"--bf16", "true", 2}};
+      {.path = "--nproc_per_node", .value = "8", .line = 1, .command = 1},
+      {.path = "--seq", .value = "4096", .line = 1, .command = 1},
+      {.path = "--bf16", .value = "true", .line = 2}};
   EXPECT_EQ(settings, expected);
 }
 

@@ -8,6 +8,7 @@
 #include "interop/import.h"
 #include "interop/shell_arithmetic.h"
 #include "interop/shell_words.h"
+#include "units/error.h"
 
 namespace placet {
 namespace {
@@ -247,6 +248,42 @@ TEST(UnseenShellTest, NumbersAreSaidAlike) {
       is_found(read_script(kTorchrun + kBlockSizes + " --clip-grad 1 --clip-grad 1.0\n"), "PL002"));
   EXPECT_TRUE(
       is_found(read_script(kTorchrun + kBlockSizes + " --clip-grad 1 --clip-grad 1.5\n"), "PL002"));
+}
+
+// A script may train twice: which one is meant is asked, and the other one says nothing.
+TEST(UnseenShellTest, OneTrainingOfSeveralIsRead) {
+  const std::string text = kTorchrun + kBlockSizes + " --use-distributed-optimizer \\\n" +
+                           "  --recompute-granularity selective\n\n" + kTorchrun + kBlockSizes +
+                           " --tensor-model-parallel-size 2\n";
+  EXPECT_TRUE(asks_for(read_script(text), "command=LINE"));
+  const Imported first = import_texts({{"a.sh", text}}, {{"command", "1"}});
+  EXPECT_EQ(said_of(first, "placement"), "dp=8:zero1");
+  EXPECT_EQ(said_of(first, "recompute"), "selective");
+  EXPECT_TRUE(first.missing.empty());
+  const Imported second = import_texts({{"a.sh", text}}, {{"command", "4"}});
+  EXPECT_EQ(said_of(second, "placement"), "dp=4:ddp tp=2:tp");
+  EXPECT_EQ(said_of(second, "recompute"), "");
+  EXPECT_EQ(fate_of_key(second, "--use-distributed-optimizer"), Fate::no_effect);
+  EXPECT_FALSE(is_found(second, "PL002"));
+  EXPECT_THROW(import_texts({{"a.sh", text}}, {{"command", "2"}}), InputError);
+}
+
+// Twice the same training, one of two branches, and smaller commands are no question.
+TEST(UnseenShellTest, OtherCommandsDoNotAsk) {
+  const std::string one = kTorchrun + kBlockSizes;
+  for (const std::string& text :
+       {one + "\n" + one + "\n",
+        "python convert.py --num-layers 2 --hidden-size 16 --tensor-model-parallel-size 4\n" + one +
+            "\n",
+        "ARGS=\"" + kBlockSizes + "\"\n" + kTorchrun + "$ARGS\n" + kTorchrun + "$ARGS\n"}) {
+    const Imported result = read_script(text);
+    EXPECT_FALSE(asks_for(result, "command=LINE")) << text;
+    EXPECT_NE(said_of(result, "model").find("\"num_hidden_layers\":12"), std::string::npos) << text;
+    EXPECT_FALSE(is_found(result, "PL002")) << text;
+  }
+  const Imported either = read_script("if [ $A = 1 ]; then\n" + one + "\nelse\n" + one +
+                                      " --tensor-model-parallel-size 2\nfi\n");
+  EXPECT_FALSE(asks_for(either, "command=LINE"));
 }
 
 }  // namespace
