@@ -258,6 +258,17 @@ std::set<std::string, std::less<>> marks_of(const Source& source, const Marks& k
   return seen;
 }
 
+// Whether a source has all marks of "$train.py & --stage".
+bool has_all(const std::set<std::string, std::less<>>& seen, std::string_view marks) {
+  constexpr std::string_view kBetween = " & ";
+  while (true) {
+    const std::size_t end = marks.find(kBetween);
+    if (!seen.contains(dashed(std::string(marks.substr(0, end))))) return false;
+    if (end == std::string_view::npos) return true;
+    marks.remove_prefix(end + kBetween.size());
+  }
+}
+
 // For each head how many of its marks the source has; none where it lacks those that tell it.
 std::vector<std::size_t> marks_in(const std::vector<DialectHead>& heads, const Source& source) {
   const Marks known = heads_by_mark(heads, source);
@@ -266,7 +277,7 @@ std::vector<std::size_t> marks_in(const std::vector<DialectHead>& heads, const S
   for (const std::string& mark : seen) {
     for (const std::size_t head : known.at(mark)) ++counts[head];
   }
-  const auto is_seen = [&](const std::string& mark) { return seen.contains(dashed(mark)); };
+  const auto is_seen = [&](const std::string& told) { return has_all(seen, told); };
   for (std::size_t i = 0; i < heads.size(); ++i) {
     const std::vector<std::string>& told_by = heads[i].told_by;
     if (!told_by.empty() && std::ranges::none_of(told_by, is_seen)) counts[i] = 0;

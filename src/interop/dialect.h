@@ -152,7 +152,7 @@ struct DialectHead {
   std::string name;
   SourceForm form = SourceForm::toml;
   std::vector<std::string> marks;
-  std::vector<std::string> told_by;  // marks of which one must be there; none: any will do
+  std::vector<std::string> told_by;  // one must be there ("a & b": both); none: any will do
 };
 
 /// Of all dialects of the catalogue, by name.

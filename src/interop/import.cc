@@ -294,6 +294,17 @@ void derive_all(const Catalog& catalog, const ImportRequest& request,
   imported.words.erase("file");
 }
 
+// What launch scripts call, as the word `commands`: a list that conditions look into.
+void add_commands(const ImportRequest& request, Words& words) {
+  std::string list;
+  for (const Source& source : request.sources) {
+    for (const std::string& command : source.commands) {
+      if (command.find(',') == std::string::npos) list += (list.empty() ? "" : ",") + command;
+    }
+  }
+  if (!list.empty()) words["commands"] = list;
+}
+
 // Whether a given value says that the word is as where nothing is said of it.
 bool leaves_unsaid(const std::vector<SharedDialect>& used, const std::string& word,
                    const std::string& value) {
@@ -360,6 +371,7 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
     imported.unclear.erase(word);
   }
   imported.words["sources"] = std::to_string(request.sources.size());
+  add_commands(request, imported.words);
   add_named_sizes(catalog, *leading, imported.words);
   derive_all(catalog, request, used, *leading, imported);
   note_named_sizes(*leading, imported);
@@ -368,6 +380,7 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
   add_needs(*leading, imported);
   for (const Dialect* dialect : followers(used, *leading)) add_needs(*dialect, imported);
   imported.words.erase("sources");
+  imported.words.erase("commands");
   make_job(catalog, *leading, imported);
   ask_for_undecided(imported);
   add_ramp(imported);
