@@ -180,6 +180,18 @@ void read_unknown(const Reader& reader, Dialect& dialect) {
   }
 }
 
+void read_agreements(const Reader& reader, Dialect& dialect) {
+  const auto list = reader.find("must-agree");
+  if (!list) return;
+  for (const Reader& item : list->items()) {
+    item.allow({"with", "words", "what", "source"});
+    item.at("source").text();
+    dialect.must_agree.push_back({.with = texts_at(item, "with"),
+                                  .words = texts_at(item, "words"),
+                                  .what = item.at("what").text()});
+  }
+}
+
 void read_models(const Reader& reader, Dialect& dialect) {
   const auto models = reader.find("models");
   if (!models) return;
@@ -328,9 +340,10 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
                      int depth) {
   const Document document = open_document(file_of(catalog, "dialects", "dialect", name, where));
   const Reader reader(document);
-  reader.allow({"schema", "name",   "title",   "form",         "source",    "date",  "like",
-                "under",  "marks",  "told-by", "keys",         "derived",   "needs", "axes",
-                "beyond", "models", "unknown", "gives-way-to", "yields-to", "export"});
+  reader.allow({"schema",    "name",   "title",     "form",    "source",  "date",
+                "like",      "under",  "marks",     "told-by", "keys",    "derived",
+                "needs",     "axes",   "beyond",    "models",  "unknown", "gives-way-to",
+                "yields-to", "export", "must-agree"});
   refuse_head_behind_keys(reader);
   Dialect dialect;
   dialect.name = name;
@@ -354,6 +367,7 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
   }
   read_models(reader, dialect);
   read_unknown(reader, dialect);
+  read_agreements(reader, dialect);
   for (const Reader& item : reader.at("axes").items()) dialect.axes.push_back(read_axis(item));
   if (const auto like = reader.find("like")) {
     if (depth == kMostLike) like->fail("is a chain that is too long", std::to_string(kMostLike));

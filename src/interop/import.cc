@@ -153,20 +153,46 @@ std::optional<Source> source_at(const std::filesystem::path& file, const Source&
   return read_source(file);
 }
 
+// What an option of a script says where it could name a file, '{"stage": 2}'; none: it does not, or
+// that is no text that can be read. Its lines are the option's.
+std::optional<Source> written_in_place(const Dialect& dialect, const Source& script,
+                                       const Setting& option) {
+  const KeyMeaning* meaning = meaning_of(dialect, option.path);
+  const bool is_object = option.value.starts_with('{') && option.value.ends_with('}');
+  const bool is_file = meaning != nullptr && meaning->kind == ValueKind::file;
+  if (script.form != SourceForm::arguments || !is_file || !is_object) return std::nullopt;
+  try {
+    Source source = parse_source(option.value, SourceForm::json, script.file + " " + option.path);
+    for (Setting& own : source.settings) own.line = option.line;
+    return source;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+void add_source(Source source, const Setting& naming, const std::string& file,
+                ImportRequest& request) {
+  if (request.sources.size() >= kMostSources) {
+    fail_at_line(file, naming.line, "names too many files",
+                 std::to_string(kMostSources) + " sources at most");
+  }
+  request.sources.push_back(std::move(source));
+}
+
 // The files that one source names and that are not known yet.
 void add_files_of(const Dialect& dialect, const Source& source,
                   std::set<std::filesystem::path>& known, ImportRequest& request) {
   for (const Setting& setting : source.settings) {
+    if (auto written = written_in_place(dialect, source, setting)) {
+      add_source(std::move(*written), setting, source.file, request);
+      continue;
+    }
     const std::filesystem::path file = named_file(dialect, source.file, setting);
     if (file.empty() || known.contains(place_on_disk(file))) continue;
     auto read = source_at(file, source);
     if (!read) continue;
     known.insert(place_on_disk(file));
-    if (request.sources.size() >= kMostSources) {
-      fail_at_line(source.file, setting.line, "names too many files",
-                   std::to_string(kMostSources) + " sources at most");
-    }
-    request.sources.push_back(std::move(*read));
+    add_source(std::move(*read), setting, source.file, request);
   }
 }
 

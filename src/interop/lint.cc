@@ -187,6 +187,23 @@ bool says_nothing(const LedgerLine& line, const Imported& imported) {
   return line.setting.value.empty() && (keys == nullptr || keys->severity != "error");
 }
 
+// What one source's dialect says of a word that the other source says differently; null: nothing.
+const MustAgree* agreement_of(const Imported& imported, const LedgerLine& one,
+                              const LedgerLine& other) {
+  const auto own = imported.read_by.find(one.file);
+  const auto others = imported.read_by.find(other.file);
+  if (own == imported.read_by.end() || others == imported.read_by.end()) return nullptr;
+  const std::string name = others->second->name.substr(0, others->second->name.find('@'));
+  const auto has = [](const std::vector<std::string>& list, const std::string& text) {
+    return std::ranges::find(list, text) != list.end();
+  };
+  const auto& agreements = own->second->must_agree;
+  const auto found = std::ranges::find_if(agreements, [&](const MustAgree& agreement) {
+    return has(agreement.with, name) && has(agreement.words, one.word);
+  });
+  return found == agreements.end() ? nullptr : &*found;
+}
+
 // Keys of the same source that say one thing differently.
 void find_twice_said(const Imported& imported, std::vector<LintFinding>& findings) {
   std::map<std::string, const LedgerLine*> first;
@@ -196,19 +213,23 @@ void find_twice_said(const Imported& imported, std::vector<LintFinding>& finding
     const LedgerLine& before = *found->second;
     if (is_new || before.said == line.said) continue;
     if (exclude_each_other(before.setting, line.setting)) continue;
-    findings.push_back(
-        {.code = "PL002",
-         .name = "said-twice",
-         .severity = "warning",
-         .file = line.file,
-         .line = line.setting.line,
-         .message = "'" + line.setting.path + "' is " + line.setting.value + " here, and '" +
-                    before.setting.path + "' is " + before.setting.value + " at " + before.file +
-                    ":" + std::to_string(before.setting.line) +
-                    (line.turn < before.turn ? "; that one is taken" : "; this one is taken"),
-         .fix = "leave one of them out",
-         .edit = {},
-         .conflict = {}});
+    const MustAgree* agreement = agreement_of(imported, line, before);
+    if (agreement == nullptr) agreement = agreement_of(imported, before, line);
+    const std::string taken =
+        line.turn < before.turn ? "; that one is taken" : "; this one is taken";
+    findings.push_back({.code = "PL002",
+                        .name = "said-twice",
+                        .severity = agreement == nullptr ? "warning" : "error",
+                        .file = line.file,
+                        .line = line.setting.line,
+                        .message = "'" + line.setting.path + "' is " + line.setting.value +
+                                   " here, and '" + before.setting.path + "' is " +
+                                   before.setting.value + " at " + before.file + ":" +
+                                   std::to_string(before.setting.line) +
+                                   (agreement == nullptr ? taken : "; " + agreement->what),
+                        .fix = "leave one of them out",
+                        .edit = {},
+                        .conflict = {}});
   }
 }
 

@@ -274,5 +274,54 @@ TEST(UnseenTrainerMoreTest, MarksOfOneTrainerTellNoOther) {
   EXPECT_FALSE(is_found(fine, "PL001"));
 }
 
+TEST(UnseenTrainerMoreTest, ATextOfSettingsStandsWhereAFilesNameCould) {
+  EXPECT_EQ(said_of(trained("--deepspeed '{\"zero_optimization\": {\"stage\": 2}, \"bf16\": "
+                            "{\"enabled\": true}}' --seed 1"),
+                    "placement"),
+            "dp=8:zero2");
+  const Imported sharded = trained(
+      "--fsdp \"full_shard auto_wrap\" --fsdp_config '{\"fsdp_version\": 2, "
+      "\"activation_checkpointing\": true}'");
+  EXPECT_EQ(said_of(sharded, "engine"), "accelerate@1");
+  EXPECT_EQ(said_of(sharded, "recompute"), "full");
+  EXPECT_TRUE(asks_for(trained("--fsdp full_shard --fsdp_config '{\"fsdp_version\": [}'"),
+                       "settings of the sharding"));
+}
+
+TEST(UnseenTrainerMoreTest, WhatTheTrainerAndItsEngineSayDifferentlyIsAnError) {
+  const auto severity = [](const std::string& engine) {
+    const Imported both =
+        import_texts({{"a.sh", "torchrun --nproc_per_node 8 train.py --deepspeed ds.json" +
+                                   kTrained + "--gradient_accumulation_steps 2"},
+                      {"ds.json", "{\"zero_optimization\": {\"stage\": 2}, " + engine + "}"}});
+    for (const LintFinding& finding : both.findings) {
+      if (finding.severity == "error") return finding.code;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(severity("\"train_micro_batch_size_per_gpu\": 4"), "PL002");
+  EXPECT_EQ(severity("\"gradient_accumulation_steps\": 4"), "PL002");
+  EXPECT_EQ(severity("\"train_micro_batch_size_per_gpu\": \"auto\""), "");
+  EXPECT_EQ(severity("\"train_micro_batch_size_per_gpu\": 1"), "");
+  EXPECT_EQ(severity("\"bf16\": {\"enabled\": false}"), "PL082");
+  EXPECT_EQ(severity("\"fp16\": {\"enabled\": true}"), "PL084");
+  EXPECT_EQ(severity("\"bf16\": {\"enabled\": \"auto\"}"), "");
+}
+
+TEST(UnseenTrainerMoreTest, AFrozenLanguageModelHasOtherNames) {
+  const std::string part = "a training of the language model";
+  EXPECT_TRUE(asks_for(factory("finetuning_type: full\ntrain_mm_proj_only: true\n"), part));
+  EXPECT_TRUE(asks_for(factory("finetuning_type: full\nfreeze_language_model: true\n"), part));
+  EXPECT_FALSE(asks_for(factory("finetuning_type: full\nfreeze_language_model: false\n"), part));
+  EXPECT_TRUE(asks_for(import_texts({{"a.sh",
+                                      "NPROC_PER_NODE=8 swift sft --dataset some --model "
+                                      "Qwen/Qwen2.5-7B --freeze_llm true"}}),
+                       "adapters of the language model"));
+}
+
+TEST(UnseenTrainerMoreTest, WordsOfAShortListAreNamed) {
+  EXPECT_TRUE(asks_for(factory("optim: adamw_torch_4bit\n"), "--set optim=VALUE (adafactor, "));
+}
+
 }  // namespace
 }  // namespace placet
