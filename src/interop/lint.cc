@@ -1,6 +1,8 @@
 #include "interop/lint.h"
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <tuple>
 
 #include "catalog/memory.h"
@@ -204,32 +206,48 @@ const MustAgree* agreement_of(const Imported& imported, const LedgerLine& one,
   return found == agreements.end() ? nullptr : &*found;
 }
 
-// Keys of the same source that say one thing differently.
+// The number that a text is, all of it: 1 of "1" and of "1.0".
+std::optional<double> number_in(const std::string& text) {
+  double number = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+bool say_alike(const LedgerLine& one, const LedgerLine& other) {
+  const auto number = number_in(one.said);
+  return one.said == other.said || (number && number == number_in(other.said));
+}
+
+// Of a line that says another thing than the one before.
+LintFinding said_twice(const LedgerLine& before, const LedgerLine& line, const Imported& imported) {
+  const MustAgree* agreement = agreement_of(imported, line, before);
+  if (agreement == nullptr) agreement = agreement_of(imported, before, line);
+  const std::string taken = line.turn < before.turn ? "that one is taken" : "this one is taken";
+  return {.code = "PL002",
+          .name = "said-twice",
+          .severity = agreement == nullptr ? "warning" : "error",
+          .file = line.file,
+          .line = line.setting.line,
+          .message = "'" + line.setting.path + "' is " + line.setting.value + " here, and '" +
+                     before.setting.path + "' is " + before.setting.value + " at " + before.file +
+                     ":" + std::to_string(before.setting.line) + "; " +
+                     (agreement == nullptr ? taken : agreement->what),
+          .fix = "leave one of them out",
+          .edit = {},
+          .conflict = {}};
+}
+
+// Keys that say one thing differently.
 void find_twice_said(const Imported& imported, std::vector<LintFinding>& findings) {
   std::map<std::string, const LedgerLine*> first;
   for (const LedgerLine& line : imported.ledger) {
     if (line.fate != Fate::understood || line.said.empty()) continue;
     const auto [found, is_new] = first.emplace(line.what, &line);
     const LedgerLine& before = *found->second;
-    if (is_new || before.said == line.said) continue;
+    if (is_new || say_alike(before, line)) continue;
     if (exclude_each_other(before.setting, line.setting)) continue;
-    const MustAgree* agreement = agreement_of(imported, line, before);
-    if (agreement == nullptr) agreement = agreement_of(imported, before, line);
-    const std::string taken =
-        line.turn < before.turn ? "; that one is taken" : "; this one is taken";
-    findings.push_back({.code = "PL002",
-                        .name = "said-twice",
-                        .severity = agreement == nullptr ? "warning" : "error",
-                        .file = line.file,
-                        .line = line.setting.line,
-                        .message = "'" + line.setting.path + "' is " + line.setting.value +
-                                   " here, and '" + before.setting.path + "' is " +
-                                   before.setting.value + " at " + before.file + ":" +
-                                   std::to_string(before.setting.line) +
-                                   (agreement == nullptr ? taken : "; " + agreement->what),
-                        .fix = "leave one of them out",
-                        .edit = {},
-                        .conflict = {}});
+    findings.push_back(said_twice(before, line, imported));
   }
 }
 

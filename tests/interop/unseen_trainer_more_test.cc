@@ -290,10 +290,10 @@ TEST(UnseenTrainerMoreTest, ATextOfSettingsStandsWhereAFilesNameCould) {
 
 TEST(UnseenTrainerMoreTest, WhatTheTrainerAndItsEngineSayDifferentlyIsAnError) {
   const auto severity = [](const std::string& engine) {
-    const Imported both =
-        import_texts({{"a.sh", "torchrun --nproc_per_node 8 train.py --deepspeed ds.json" +
-                                   kTrained + "--gradient_accumulation_steps 2"},
-                      {"ds.json", "{\"zero_optimization\": {\"stage\": 2}, " + engine + "}"}});
+    const Imported both = import_texts(
+        {{"a.sh", "torchrun --nproc_per_node 8 train.py --deepspeed ds.json" + kTrained +
+                      "--gradient_accumulation_steps 2 --max_grad_norm 1.0"},
+         {"ds.json", "{\"zero_optimization\": {\"stage\": 2}, " + engine + "}"}});
     for (const LintFinding& finding : both.findings) {
       if (finding.severity == "error") return finding.code;
     }
@@ -303,6 +303,8 @@ TEST(UnseenTrainerMoreTest, WhatTheTrainerAndItsEngineSayDifferentlyIsAnError) {
   EXPECT_EQ(severity("\"gradient_accumulation_steps\": 4"), "PL002");
   EXPECT_EQ(severity("\"train_micro_batch_size_per_gpu\": \"auto\""), "");
   EXPECT_EQ(severity("\"train_micro_batch_size_per_gpu\": 1"), "");
+  EXPECT_EQ(severity("\"gradient_clipping\": 1"), "");  // the script's is 1.0
+  EXPECT_EQ(severity("\"gradient_clipping\": 0.5"), "PL002");
   EXPECT_EQ(severity("\"bf16\": {\"enabled\": false}"), "PL082");
   EXPECT_EQ(severity("\"fp16\": {\"enabled\": true}"), "PL084");
   EXPECT_EQ(severity("\"bf16\": {\"enabled\": \"auto\"}"), "");
