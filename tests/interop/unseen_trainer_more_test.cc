@@ -70,6 +70,12 @@ TEST(UnseenTrainerMoreTest, AFrozenLanguageModelIsNotTrained) {
   }
 }
 
+TEST(UnseenTrainerMoreTest, ABackboneIsOfTheLanguageModelOrOfTheTower) {
+  EXPECT_TRUE(asks_for(trained("--freeze_backbone True"), "--set language-frozen=true"));
+  EXPECT_FALSE(asks_for(trained("--freeze_backbone True --freeze_llm False"), "language-frozen"));
+  EXPECT_FALSE(asks_for(trained("--freeze_backbone False"), "language-frozen"));
+}
+
 TEST(UnseenTrainerMoreTest, TargetsThatAreNotKnownAreAskedFor) {
   EXPECT_TRUE(asks_for(trained("--lora_r 8"), "--set lora-targets="));
   EXPECT_FALSE(asks_for(trained("--lora_r 8 --lora_target_modules q_proj"), "lora-targets"));
