@@ -180,6 +180,18 @@ void read_unknown(const Reader& reader, Dialect& dialect) {
   }
 }
 
+void read_agreements(const Reader& reader, Dialect& dialect) {
+  const auto list = reader.find("must-agree");
+  if (!list) return;
+  for (const Reader& item : list->items()) {
+    item.allow({"with", "words", "what", "source"});
+    item.at("source").text();
+    dialect.must_agree.push_back({.with = texts_at(item, "with"),
+                                  .words = texts_at(item, "words"),
+                                  .what = item.at("what").text()});
+  }
+}
+
 void read_models(const Reader& reader, Dialect& dialect) {
   const auto models = reader.find("models");
   if (!models) return;
@@ -258,6 +270,17 @@ std::set<std::string, std::less<>> marks_of(const Source& source, const Marks& k
   return seen;
 }
 
+// Whether a source has all marks of "$train.py & --stage".
+bool has_all(const std::set<std::string, std::less<>>& seen, std::string_view marks) {
+  constexpr std::string_view kBetween = " & ";
+  while (true) {
+    const std::size_t end = marks.find(kBetween);
+    if (!seen.contains(dashed(std::string(marks.substr(0, end))))) return false;
+    if (end == std::string_view::npos) return true;
+    marks.remove_prefix(end + kBetween.size());
+  }
+}
+
 // For each head how many of its marks the source has; none where it lacks those that tell it.
 std::vector<std::size_t> marks_in(const std::vector<DialectHead>& heads, const Source& source) {
   const Marks known = heads_by_mark(heads, source);
@@ -266,7 +289,7 @@ std::vector<std::size_t> marks_in(const std::vector<DialectHead>& heads, const S
   for (const std::string& mark : seen) {
     for (const std::size_t head : known.at(mark)) ++counts[head];
   }
-  const auto is_seen = [&](const std::string& mark) { return seen.contains(dashed(mark)); };
+  const auto is_seen = [&](const std::string& told) { return has_all(seen, told); };
   for (std::size_t i = 0; i < heads.size(); ++i) {
     const std::vector<std::string>& told_by = heads[i].told_by;
     if (!told_by.empty() && std::ranges::none_of(told_by, is_seen)) counts[i] = 0;
@@ -317,9 +340,10 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
                      int depth) {
   const Document document = open_document(file_of(catalog, "dialects", "dialect", name, where));
   const Reader reader(document);
-  reader.allow({"schema", "name",   "title",   "form",         "source",    "date",  "like",
-                "under",  "marks",  "told-by", "keys",         "derived",   "needs", "axes",
-                "beyond", "models", "unknown", "gives-way-to", "yields-to", "export"});
+  reader.allow({"schema",    "name",   "title",     "form",    "source",  "date",
+                "like",      "under",  "marks",     "told-by", "keys",    "derived",
+                "needs",     "axes",   "beyond",    "models",  "unknown", "gives-way-to",
+                "yields-to", "export", "must-agree"});
   refuse_head_behind_keys(reader);
   Dialect dialect;
   dialect.name = name;
@@ -343,6 +367,7 @@ Dialect read_dialect(const Catalog& catalog, const std::string& name, const std:
   }
   read_models(reader, dialect);
   read_unknown(reader, dialect);
+  read_agreements(reader, dialect);
   for (const Reader& item : reader.at("axes").items()) dialect.axes.push_back(read_axis(item));
   if (const auto like = reader.find("like")) {
     if (depth == kMostLike) like->fail("is a chain that is too long", std::to_string(kMostLike));

@@ -111,6 +111,12 @@ struct UnknownKeys {
   std::string what;      // as a sentence of the message
 };
 
+/// Words that a source and one of other dialects, without version, must say alike.
+struct MustAgree {
+  std::vector<std::string> with, words;
+  std::string what;  // what is done where they do not, as a sentence of the message
+};
+
 /// A dialect: an engine's configuration in a range of versions. One that is like another has the
 /// keys, derived words, needs and axes of that too, behind its own.
 struct Dialect {
@@ -126,6 +132,7 @@ struct Dialect {
   std::vector<BeyondJob> beyond;
   std::vector<DescribedModel> models;  // the first that applies, where none is named
   std::vector<UnknownKeys> unknown;    // the longest beginning that fits holds
+  std::vector<MustAgree> must_agree;
   std::vector<DialectAxis> axes;  // outermost first; none: it goes with a dialect that has some
   std::vector<std::string>
       gives_way_to;                    // dialects, without version, that lead where both are read
@@ -152,7 +159,7 @@ struct DialectHead {
   std::string name;
   SourceForm form = SourceForm::toml;
   std::vector<std::string> marks;
-  std::vector<std::string> told_by;  // marks of which one must be there; none: any will do
+  std::vector<std::string> told_by;  // one must be there ("a & b": both); none: any will do
 };
 
 /// Of all dialects of the catalogue, by name.

@@ -153,20 +153,46 @@ std::optional<Source> source_at(const std::filesystem::path& file, const Source&
   return read_source(file);
 }
 
+// What an option of a script says where it could name a file, '{"stage": 2}'; none: it does not, or
+// that is no text that can be read. Its lines are the option's.
+std::optional<Source> written_in_place(const Dialect& dialect, const Source& script,
+                                       const Setting& option) {
+  const KeyMeaning* meaning = meaning_of(dialect, option.path);
+  const bool is_object = option.value.starts_with('{') && option.value.ends_with('}');
+  const bool is_file = meaning != nullptr && meaning->kind == ValueKind::file;
+  if (script.form != SourceForm::arguments || !is_file || !is_object) return std::nullopt;
+  try {
+    Source source = parse_source(option.value, SourceForm::json, script.file + " " + option.path);
+    for (Setting& own : source.settings) own.line = option.line;
+    return source;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+void add_source(Source source, const Setting& naming, const std::string& file,
+                ImportRequest& request) {
+  if (request.sources.size() >= kMostSources) {
+    fail_at_line(file, naming.line, "names too many files",
+                 std::to_string(kMostSources) + " sources at most");
+  }
+  request.sources.push_back(std::move(source));
+}
+
 // The files that one source names and that are not known yet.
 void add_files_of(const Dialect& dialect, const Source& source,
                   std::set<std::filesystem::path>& known, ImportRequest& request) {
   for (const Setting& setting : source.settings) {
+    if (auto written = written_in_place(dialect, source, setting)) {
+      add_source(std::move(*written), setting, source.file, request);
+      continue;
+    }
     const std::filesystem::path file = named_file(dialect, source.file, setting);
     if (file.empty() || known.contains(place_on_disk(file))) continue;
     auto read = source_at(file, source);
     if (!read) continue;
     known.insert(place_on_disk(file));
-    if (request.sources.size() >= kMostSources) {
-      fail_at_line(source.file, setting.line, "names too many files",
-                   std::to_string(kMostSources) + " sources at most");
-    }
-    request.sources.push_back(std::move(*read));
+    add_source(std::move(*read), setting, source.file, request);
   }
 }
 
@@ -294,6 +320,17 @@ void derive_all(const Catalog& catalog, const ImportRequest& request,
   imported.words.erase("file");
 }
 
+// What launch scripts call, as the word `commands`: a list that conditions look into.
+void add_commands(const ImportRequest& request, Words& words) {
+  std::string list;
+  for (const Source& source : request.sources) {
+    for (const std::string& command : source.commands) {
+      if (command.find(',') == std::string::npos) list += (list.empty() ? "" : ",") + command;
+    }
+  }
+  if (!list.empty()) words["commands"] = list;
+}
+
 // Whether a given value says that the word is as where nothing is said of it.
 bool leaves_unsaid(const std::vector<SharedDialect>& used, const std::string& word,
                    const std::string& value) {
@@ -364,6 +401,7 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
     imported.unclear.erase(word);
   }
   imported.words["sources"] = std::to_string(request.sources.size());
+  add_commands(request, imported.words);
   add_named_sizes(catalog, *leading, imported.words);
   derive_all(catalog, request, used, *leading, imported);
   note_named_sizes(*leading, imported);
@@ -372,6 +410,7 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
   add_needs(*leading, imported);
   for (const Dialect* dialect : followers(used, *leading)) add_needs(*dialect, imported);
   imported.words.erase("sources");
+  imported.words.erase("commands");
   make_job(catalog, *leading, imported);
   ask_for_undecided(imported);
   add_ramp(imported);

@@ -5,9 +5,9 @@
 
 namespace placet {
 
-/// A script may call one training after the other: commands that each say at least half of what the
-/// longest says, of the same things and differently. Which one is meant is asked for; the given word
-/// `command` tells it by its line, and is taken. What is left is read before what smaller commands
+/// A script may call one training after the other: commands that each say at least half of what
+/// the longest says, of the same things and differently. Which one is meant is asked for; the given
+/// word `command` tells it by its line, and is taken. What is read wins over what smaller commands
 /// say of the same words. Throws InputError for another line.
 void choose_command(Source& source, const Dialect& dialect, Words& given,
                     std::vector<MissingFact>& missing);
@@ -47,8 +47,8 @@ void add_model_words(const Catalog& catalog, Words& words);
 /// of its last parts is, if there is one; the ledger says so.
 void take_model_by_path(const Catalog& catalog, Words& words, std::vector<LedgerLine>& ledger);
 
-/// The job's model: as it is named, or described by the words. What is missing is asked for: a model
-/// that is not known or not at hand. Sizes that the sources say and a named model has otherwise are
+/// The job's model: as it is named, or described by the words. What is missing is asked for: a
+/// model that is not known or not at hand. Sizes that the sources say and a named model has otherwise are
 /// marked in the ledger.
 void settle_model(const Catalog& catalog, const Dialect& dialect, Imported& imported);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <tuple>
 
 #include "catalog/memory.h"
@@ -188,39 +189,65 @@ bool says_nothing(const LedgerLine& line, const Imported& imported) {
   return line.setting.value.empty() && (keys == nullptr || keys->severity != "error");
 }
 
-// Whether two values are one: as texts, or as numbers ("1" and "1.0").
-bool says_the_same(const std::string& a, const std::string& b) {
-  if (a == b) return true;
-  const auto number = [](const std::string& text, double& value) {
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-    return read.ec == std::errc() && read.ptr == text.data() + text.size();
+// What one source's dialect says of a word that the other source says differently; null: nothing.
+const MustAgree* agreement_of(const Imported& imported, const LedgerLine& one,
+                              const LedgerLine& other) {
+  const auto own = imported.read_by.find(one.file);
+  const auto others = imported.read_by.find(other.file);
+  if (own == imported.read_by.end() || others == imported.read_by.end()) return nullptr;
+  const std::string name = others->second->name.substr(0, others->second->name.find('@'));
+  const auto has = [](const std::vector<std::string>& list, const std::string& text) {
+    return std::ranges::find(list, text) != list.end();
   };
-  double x = 0, y = 0;
-  return number(a, x) && number(b, y) && x == y;
+  const auto& agreements = own->second->must_agree;
+  const auto found = std::ranges::find_if(agreements, [&](const MustAgree& agreement) {
+    return has(agreement.with, name) && has(agreement.words, one.word);
+  });
+  return found == agreements.end() ? nullptr : &*found;
 }
 
-// Keys of the same source that say one thing differently.
+// The number that a text is, all of it: 1 of "1" and of "1.0".
+std::optional<double> number_in(const std::string& text) {
+  double number = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+bool say_alike(const LedgerLine& one, const LedgerLine& other) {
+  const auto number = number_in(one.said);
+  return one.said == other.said || (number && number == number_in(other.said));
+}
+
+// Of a line that says another thing than the one before.
+LintFinding said_twice(const LedgerLine& before, const LedgerLine& line, const Imported& imported) {
+  const MustAgree* agreement = agreement_of(imported, line, before);
+  if (agreement == nullptr) agreement = agreement_of(imported, before, line);
+  const std::string taken = line.turn < before.turn ? "that one is taken" : "this one is taken";
+  return {.code = "PL002",
+          .name = "said-twice",
+          .severity = agreement == nullptr ? "warning" : "error",
+          .file = line.file,
+          .line = line.setting.line,
+          .message = "'" + line.setting.path + "' is " + line.setting.value + " here, and '" +
+                     before.setting.path + "' is " + before.setting.value + " at " + before.file +
+                     ":" + std::to_string(before.setting.line) + "; " +
+                     (agreement == nullptr ? taken : agreement->what),
+          .fix = "leave one of them out",
+          .edit = {},
+          .conflict = {}};
+}
+
+// Keys that say one thing differently.
 void find_twice_said(const Imported& imported, std::vector<LintFinding>& findings) {
   std::map<std::string, const LedgerLine*> first;
   for (const LedgerLine& line : imported.ledger) {
     if (line.fate != Fate::understood || line.said.empty()) continue;
     const auto [found, is_new] = first.emplace(line.what, &line);
     const LedgerLine& before = *found->second;
-    if (is_new || says_the_same(before.said, line.said)) continue;
+    if (is_new || say_alike(before, line)) continue;
     if (exclude_each_other(before.setting, line.setting)) continue;
-    findings.push_back(
-        {.code = "PL002",
-         .name = "said-twice",
-         .severity = "warning",
-         .file = line.file,
-         .line = line.setting.line,
-         .message = "'" + line.setting.path + "' is " + line.setting.value + " here, and '" +
-                    before.setting.path + "' is " + before.setting.value + " at " + before.file +
-                    ":" + std::to_string(before.setting.line) +
-                    (line.turn < before.turn ? "; that one is taken" : "; this one is taken"),
-         .fix = "leave one of them out",
-         .edit = {},
-         .conflict = {}});
+    findings.push_back(said_twice(before, line, imported));
   }
 }
 

@@ -77,7 +77,7 @@ std::size_t named_line(const std::string& text, const std::vector<std::size_t>& 
                     .excerpt = {}});
 }
 
-// Settings for which it holds are of no effect: those of the command that begins at `line` are read.
+// Settings for which it holds are of no effect: those of the command at `line` are read.
 template <class IsOther>
 void leave_out(Source& source, std::size_t line, IsOther is_other) {
   std::vector<Setting> rest;

@@ -263,6 +263,23 @@ std::string asked_in_place_of(const std::string& word, const std::vector<std::st
   return words.size() == 1 && !kOfManyWords.contains(words.front()) ? words.front() : word;
 }
 
+// " (adamw, lion, sgd)": what the sources' dialects let a word be, where that is a short list.
+std::string choices_of(const std::string& word, const Imported& imported) {
+  constexpr std::size_t kMost = 12;
+  std::set<std::string> choices;
+  for (const auto& [file, dialect] : imported.read_by) {
+    for (const auto& [path, meaning] : dialect->keys) {
+      if (meaning.word != word) continue;
+      for (const auto& [spelling, said] : meaning.values) choices.insert(said);
+    }
+  }
+  choices.erase(std::string(kUnsaid));
+  if (choices.size() < 2 || choices.size() > kMost || choices.contains("=")) return "";
+  std::string text;
+  for (const std::string& choice : choices) text += (text.empty() ? " (" : ", ") + choice;
+  return text + ")";
+}
+
 // `why`: why the word is not known.
 void ask_for_word(const std::string& asked, const std::string& why, const std::string& places,
                   Imported& imported) {
@@ -270,10 +287,10 @@ void ask_for_word(const std::string& asked, const std::string& why, const std::s
       is_asked_for(imported, "--" + asked + " ") || is_asked_for(imported, "--set " + asked + "=");
   if (is_asked) return;
   const bool is_undecided = imported.undecided.contains(asked);
-  imported.missing.push_back(
-      {.what = "'" + asked + "', " + why + " (" + places + ")",
-       .flag = "--set " + asked + "=VALUE" +
-               (is_undecided ? " (" + asked + "=unsaid: none of them)" : "")});
+  imported.missing.push_back({.what = "'" + asked + "', " + why + " (" + places + ")",
+                              .flag = "--set " + asked + "=VALUE" +
+                                      (is_undecided ? " (" + asked + "=unsaid: none of them)"
+                                                    : choices_of(asked, imported))});
 }
 
 // Asks for what a job needs of these words; each with the places that speak of it.

@@ -343,7 +343,7 @@ TEST(UnseenMegatronTest, NeoxKeepsStatesOnTheHost) {
             "dp=8:zero2+offload(optimizer)");
   // bf16 with stages has an optimizer that divides its states at any stage of ZeRO.
   const std::string stages = "\"pipe_parallel_size\": 2\n";
-  EXPECT_EQ(placement(stages + "\"bf16\":\n  \"enabled\": true\n"), "pp=2:1f1b dp=4:zero1");
+  EXPECT_EQ(placement(stages + "\"precision\": \"bfloat16\"\n"), "pp=2:1f1b dp=4:zero1");
   EXPECT_EQ(placement(stages + "\"fp16\":\n  \"enabled\": true\n"), "pp=2:1f1b dp=4:ddp");
 }
 
