@@ -48,8 +48,8 @@ void add_model_words(const Catalog& catalog, Words& words);
 void take_model_by_path(const Catalog& catalog, Words& words, std::vector<LedgerLine>& ledger);
 
 /// The job's model: as it is named, or described by the words. What is missing is asked for: a
-/// model that is not known or not at hand. Sizes that the sources say and a named model has otherwise are
-/// marked in the ledger.
+/// model that is not known or not at hand. Sizes that the sources say and a named model has
+/// otherwise are marked in the ledger.
 void settle_model(const Catalog& catalog, const Dialect& dialect, Imported& imported);
 
 /// The batches of a ramp as the word `batch-ramp` says it: "START STEP SAMPLES", which ends at

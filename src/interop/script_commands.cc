@@ -33,6 +33,7 @@ std::vector<ScriptCommand> commands_in(const Source& source, const Dialect& dial
     if (command.first == nullptr) command.first = &setting;
   }
   std::vector<ScriptCommand> commands;
+  commands.reserve(by_line.size());
   for (auto& [line, command] : by_line) commands.push_back(std::move(command));
   return commands;
 }

@@ -27,12 +27,7 @@ class LineWords {
     } else if (c == '`') {
       take_old_substitution();
     } else if (c == '"' || c == '\'') {
-      if (line_.find(c, next_ + 1) == std::string::npos) {
-        if (begins_options()) end_word();
-        return;
-      }
-      quote_ = c;
-      is_quoted_ = true;
+      open_quote(c);
     } else if (c == '#' && word_.empty()) {
       is_comment_ = true;
     } else if (std::isspace(static_cast<unsigned char>(c)) != 0 || c == ';' || begins_list(c)) {
@@ -40,6 +35,15 @@ class LineWords {
     } else if (is_of_word(c)) {
       word_ += c;
     }
+  }
+
+  // One that is not closed on the line is left out.
+  void open_quote(char c) {
+    const bool is_closed = line_.find(c, next_ + 1) != std::string::npos;
+    if (!is_closed && begins_options()) end_word();
+    if (!is_closed) return;
+    quote_ = c;
+    is_quoted_ = true;
   }
 
   // "NAME=(--option value" and "NAME+=(--option value": a list of options begins.
