@@ -244,6 +244,7 @@ class Lines {
       } else {
         take_word(word, number);
       }
+      if (word.is_open) command_ = 0;  // what follows is of a variable
     }
     open_.reset();
   }

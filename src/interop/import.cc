@@ -331,6 +331,40 @@ void add_commands(const ImportRequest& request, Words& words) {
   if (!list.empty()) words["commands"] = list;
 }
 
+std::string file_name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// The script that a script hands on to without giving any command options; empty: it does not. What
+// is sourced sets variables.
+std::string script_called_by(const Source& source) {
+  const bool gives_options = std::ranges::any_of(
+      source.settings, [](const Setting& setting) { return setting.command != 0; });
+  if (source.form != SourceForm::arguments || gives_options) return "";
+  const auto is_program = [](const std::string& command) { return command.ends_with(".py"); };
+  if (std::ranges::any_of(source.commands, is_program)) return "";
+  const auto is_handed_on = [&](const std::string& command) {
+    return command.ends_with(".sh") && command.find(' ') == std::string::npos &&
+           !source.commands.contains("source " + command) &&
+           !source.commands.contains(". " + command);
+  };
+  const auto called = std::ranges::find_if(source.commands, is_handed_on);
+  return called == source.commands.end() ? "" : *called;
+}
+
+// What a script is handed variables for is not said by it alone.
+void ask_for_called_scripts(const ImportRequest& request, Imported& imported) {
+  if (request.given.contains("placement")) return;
+  for (const Source& source : request.sources) {
+    const std::string called = script_called_by(source);
+    const bool is_at_hand = std::ranges::any_of(request.sources, [&](const Source& other) {
+      return file_name_of(other.file) == file_name_of(called);
+    });
+    if (called.empty() || is_at_hand) continue;
+    imported.missing.push_back(
+        {"what '" + called + "' makes of this, which " + source.file + " calls",
+         "that file as one more of SOURCES, or --placement TEXT"});
+  }
+}
+
 // Whether a given value says that the word is as where nothing is said of it.
 bool leaves_unsaid(const std::vector<SharedDialect>& used, const std::string& word,
                    const std::string& value) {
@@ -407,6 +441,7 @@ Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
   note_named_sizes(*leading, imported);
   settle_open(imported);
   mark_beyond(*leading, imported);
+  ask_for_called_scripts(request, imported);
   add_needs(*leading, imported);
   for (const Dialect* dialect : followers(used, *leading)) add_needs(*dialect, imported);
   imported.words.erase("sources");

@@ -40,6 +40,7 @@ class LineWords {
   // One that is not closed on the line is left out.
   void open_quote(char c) {
     const bool is_closed = line_.find(c, next_ + 1) != std::string::npos;
+    is_open_ = is_open_ || !is_closed;
     if (!is_closed && begins_options()) end_word();
     if (!is_closed) return;
     quote_ = c;
@@ -96,7 +97,10 @@ class LineWords {
   }
 
   void end_word() {
-    if (!word_.empty()) words_.push_back({.text = word_, .is_quoted = is_quoted_});
+    if (!word_.empty()) {
+      words_.push_back({.text = word_, .is_quoted = is_quoted_, .is_open = is_open_});
+      is_open_ = false;
+    }
     word_.clear();
     has_dollar_ = false;
     is_quoted_ = false;
@@ -111,6 +115,7 @@ class LineWords {
   bool is_comment_ = false;
   bool has_dollar_ = false;
   bool is_quoted_ = false;
+  bool is_open_ = false;
   std::string word_;
   std::vector<LineWord> words_;
 };

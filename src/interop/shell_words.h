@@ -12,6 +12,7 @@ bool is_of_variable(char c);
 struct LineWord {
   std::string text;
   bool is_quoted = false;  // quotes keep what a variable in it stands for in one word
+  bool is_open = false;    // a quote begins in it that is closed below
 };
 
 /// A quote that is not closed on the line belongs to a list of options that goes on below, and is

@@ -286,5 +286,19 @@ TEST(UnseenShellTest, OtherCommandsDoNotAsk) {
   EXPECT_FALSE(asks_for(either, "command=LINE"));
 }
 
+// Variables that another script reads are no job of this one alone.
+TEST(UnseenShellTest, AScriptThatIsHandedVariablesIsAskedFor) {
+  const std::string text =
+      "source env.sh\nexport TP=8\nexport MORE=\"" + kBlockSizes + "\"\nexport GPUS_PER_NODE=8\n";
+  EXPECT_TRUE(asks_for(read_script(text + "bash train/run.sh llama\n"), "run.sh' makes of this"));
+  EXPECT_FALSE(asks_for(read_script(text), "makes of this"));
+  EXPECT_FALSE(asks_for(read_script(text + "bash run.sh --bf16 $MORE\n"), "makes of this"));
+  EXPECT_FALSE(
+      asks_for(read_script(text + "bash setup.sh\n" + kTorchrun + "$MORE\n"), "makes of this"));
+  EXPECT_FALSE(
+      asks_for(import_texts({{"a.sh", text + "bash run.sh\n"}, {"run.sh", kTorchrun + "$MORE\n"}}),
+               "makes of this"));
+}
+
 }  // namespace
 }  // namespace placet
