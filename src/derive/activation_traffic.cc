@@ -10,6 +10,7 @@
 #include "derive/narrow_products.h"
 #include "derive/partial_sums.h"
 #include "derive/routed_exchange.h"
+#include "derive/unit_sizes.h"
 #include "derive/unit_traffic.h"
 #include "derive/whole_operands.h"
 #include "model/gradients.h"
@@ -285,10 +286,10 @@ class StreamTraffic {
                part_of(whole, t.back_scattered, columns));
   }
 
-  /// What is summed for all along some axes is summed after others took their parts of it: tokens,
-  /// or columns of the stream.
+  /// What is summed for all along some axes is summed after others took their parts of it: tokens
+  /// (all axes that divide the stream, or none, scatter a value), or columns of the stream.
   std::int64_t part_of(std::int64_t whole, AxisMask tokens, AxisMask columns) const {
-    if (tokens != 0) whole = whole / unit_.layout.tokens * unit_.layout.residual_tokens;
+    if (tokens != 0) whole = elements_on_stream(unit_.layout, whole);
     return whole / degree_of(unit_.job.placement, columns);
   }
 

@@ -338,7 +338,7 @@ class UnitWalk : private UnitView {
     now.working += bytes_of_values(facts.parts.made);
     UnitPeak peak = now;
     peak.working += bytes_of_values(facts.parts.added) + bytes_of_values(facts.inner_gradients);
-    if (op.parameters.empty()) peak.gathered = gathered_inputs(op);
+    peak.gathered = op.parameters.empty() ? gathered_inputs(op) : sums_for_stream(op);
     exchange_backward(op, peak);
     if (op.kind == OpKind::loss) peak.loss = workspace(op);
     raise(out.inputs, peak);

@@ -71,14 +71,22 @@ AxisMask checkpoint_axes(const Placement& placement) {
   return axes;
 }
 
-/// Elements of a value where it is kept: an input gathered for a parallel region is kept as the
-/// device's own part or whole, as the profile says, what only the stream takes as the stream is.
-std::int64_t kept_elements(const UnitView& unit, std::size_t v) {
+/// Whether backward finds a value, kept or made again.
+bool is_there_in_backward(const UnitView& unit, std::size_t stored) {
+  return unit.plan.is_kept[stored] ||
+         std::ranges::find(unit.plan.rebuilt, static_cast<int>(stored)) != unit.plan.rebuilt.end();
+}
+
+/// Elements of a value: an input gathered for a parallel region is kept as the device's own part or
+/// whole, as the profile says; of what only the stream takes backward finds what the stream has.
+std::int64_t stored_elements(const UnitView& unit, std::size_t stored, std::size_t v) {
   const PreparedValue& value = unit.prepared.values[v];
-  const bool whole =
-      unit.job.profile.gathered_input == GatheredInput::whole && value.enters_parallel;
-  if (whole) return unit.local.gathered[v];
-  return is_for_stream(value) ? stream_elements(unit, v) : unit.local.values[v];
+  const bool kept = unit.plan.is_kept[stored] && !unit.plan.whole_unit;
+  if (kept && unit.job.profile.gathered_input == GatheredInput::whole && value.enters_parallel) {
+    return unit.local.gathered[v];
+  }
+  const bool on_stream = is_for_stream(value) && is_there_in_backward(unit, stored);
+  return on_stream ? stream_elements(unit, v) : unit.local.values[v];
 }
 
 /// Bytes of a value where it is kept; a checkpoint may be divided once more.
@@ -87,8 +95,7 @@ std::int64_t stored_bytes(const UnitView& unit, std::size_t stored) {
     return bytes_of_casts(unit, unit.kind.operators[*op]);
   }
   const std::size_t v = at(value_of(unit.kind, static_cast<int>(stored)));
-  const bool kept = unit.plan.is_kept[stored] && !unit.plan.whole_unit;
-  std::int64_t elements = kept ? kept_elements(unit, v) : unit.local.values[v];
+  std::int64_t elements = stored_elements(unit, stored, v);
   if (unit.plan.whole_unit && stored == 0)
     elements = own_part(unit.layout, elements, checkpoint_axes(unit.job.placement));
   return bytes_of_value(unit, stored, elements);
@@ -154,9 +161,12 @@ bool is_for_stream(const PreparedValue& value) {
   return value.leaves_parallel && !value.taken_inside && !value.on_stream && !value.routed;
 }
 
+std::int64_t elements_on_stream(const Layout& layout, std::int64_t elements) {
+  return elements / std::max<std::int64_t>(1, layout.tokens) * layout.residual_tokens;
+}
+
 std::int64_t stream_elements(const UnitView& unit, std::size_t v) {
-  const std::int64_t tokens = std::max<std::int64_t>(1, unit.layout.tokens);
-  return unit.local.values[v] / tokens * unit.layout.residual_tokens;
+  return elements_on_stream(unit.layout, unit.local.values[v]);
 }
 
 std::size_t taken_by(const UnitView& unit, const Operator& op, std::size_t v) {

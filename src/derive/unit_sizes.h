@@ -23,11 +23,15 @@ std::int64_t bytes_of_value(const UnitView& unit, std::size_t v, std::int64_t el
 /// comes back from experts is there for the device's own tokens.
 std::vector<std::int64_t> kept_sizes(const UnitView& unit, const RoutedExchange& routed);
 
-/// Whether a value of a parallel region is taken on the stream alone: what is kept of it, for the
-/// norm behind a projection, is divided as the stream is. Case: tp=2:tp+sp of a block with a norm
-/// behind its projection y [token, hidden]: y is a sum that goes to its parts, and each device
-/// keeps the half of y that its norm reads.
+/// Whether a value of a parallel region is taken on the stream alone: what backward finds of it,
+/// for the norm behind a projection, is divided as the stream is. Case: tp=2:tp+sp of a block with
+/// a norm behind its projection y [token, hidden]: y is a sum that goes to its parts, and each
+/// device keeps the half of y that its norm reads.
 bool is_for_stream(const PreparedValue& value);
+
+/// What the stream has of a value of a parallel region with so many elements: its share of the
+/// tokens, along all axes that divide the stream.
+std::int64_t elements_on_stream(const Layout& layout, std::int64_t elements);
 
 /// Elements of such a value on the stream.
 std::int64_t stream_elements(const UnitView& unit, std::size_t v);

@@ -175,7 +175,7 @@ class Lines {
     const auto end = cut_off_.find(number);
     if (end == cut_off_.end()) return;
     for (std::size_t i = before; i < settings.size(); ++i) {
-      settings[i].cut_off = end->second;
+      settings[i].ended_at = end->second;
       idle.push_back(std::move(settings[i]));
     }
     settings.resize(std::min(before, settings.size()));
@@ -233,11 +233,12 @@ class Lines {
     program_.clear();
     caller_.clear();
     short_option_.clear();
-    if (!was_open_line_) {
+    if (!was_open_line_ || has_ended_) {
       launcher_ = caller;
       command_ = caller.empty() ? number : 0;  // what is asked of a batch system is for all
     }
     was_open_line_ = goes_on_;
+    has_ended_ = goes_on_ && ends_command(text);
     for (const LineWord& word : words_of(text)) {
       if (holds_options(word.text)) {
         for (const LineWord& inner : words_of(word.text)) take_word(inner, number);
@@ -247,6 +248,12 @@ class Lines {
       if (word.is_open) command_ = 0;  // what follows is of a variable
     }
     open_.reset();
+  }
+
+  // "run.py && \\" and "run.py; \\": another command begins on the next line.
+  static bool ends_command(const std::string& text) {
+    const std::size_t last = text.find_last_not_of(" \t\\");
+    return last == std::string::npos || text.substr(0, last + 1).ends_with("&&");
   }
 
   // Options that stand in one pair of quotes: "--vocab-size 128256", but not "--data-path=a b".
@@ -321,6 +328,7 @@ class Lines {
     if (option.empty() || launcher_.empty() || operands.size() >= kMostCommands) return;
     for (const std::string& name : names_of(launcher_)) {
       operands.push_back({.path = "$" + name, .value = value_of(value), .line = line});
+      operands.back().command = command_;
       operands.back().path.append(" ").append(option);
     }
   }
@@ -444,6 +452,7 @@ class Lines {
     if (!caller_.empty()) names.push_back(caller_ + " " + program_);
     for (const std::string& name : names) {
       operands.push_back({.path = "$" + name, .value = value, .line = line});
+      operands.back().command = command_;
     }
     return true;
   }
@@ -558,6 +567,7 @@ class Lines {
   bool is_in_list_ = false;     // the word at hand is of a variable that holds options
   bool goes_on_ = false;        // the line at hand ends in a backslash
   bool was_open_line_ = false;  // and so did the one before
+  bool has_ended_ = false;      // and ended its command all the same
   bool is_in_container_options_ = false;
   bool is_value_due_ = false;     // of a container's short option
   bool is_script_named_ = false;  // in the command at hand: what follows is told to it

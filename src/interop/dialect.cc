@@ -184,10 +184,11 @@ void read_agreements(const Reader& reader, Dialect& dialect) {
   const auto list = reader.find("must-agree");
   if (!list) return;
   for (const Reader& item : list->items()) {
-    item.allow({"with", "words", "what", "source"});
+    item.allow({"with", "words", "when", "what", "source"});
     item.at("source").text();
     dialect.must_agree.push_back({.with = texts_at(item, "with"),
                                   .words = texts_at(item, "words"),
+                                  .when = conditions_at(item, "when"),
                                   .what = item.at("what").text()});
   }
 }

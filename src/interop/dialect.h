@@ -114,6 +114,7 @@ struct UnknownKeys {
 /// Words that a source and one of other dialects, without version, must say alike.
 struct MustAgree {
   std::vector<std::string> with, words;
+  std::vector<WordCondition> when;
   std::string what;  // what is done where they do not, as a sentence of the message
 };
 

@@ -182,8 +182,10 @@ void add_source(Source source, const Setting& naming, const std::string& file,
 // The files that one source names and that are not known yet.
 void add_files_of(const Dialect& dialect, const Source& source,
                   std::set<std::filesystem::path>& known, ImportRequest& request) {
+  std::set<std::string> texts;
   for (const Setting& setting : source.settings) {
     if (auto written = written_in_place(dialect, source, setting)) {
+      if (!texts.insert(setting.value).second) continue;  // each is read once
       add_source(std::move(*written), setting, source.file, request);
       continue;
     }
@@ -241,13 +243,15 @@ void move_told(const Dialect& dialect, std::size_t script, ImportRequest& reques
 }
 
 // Files that sources name, relative to their own, where they are at hand. Each is read once.
-void add_named_files(const Catalog& catalog, ImportRequest& request) {
+void add_named_files(const Catalog& catalog, ImportRequest& request,
+                     std::vector<MissingFact>& missing) {
   std::set<std::filesystem::path> known;
   for (const Source& source : request.sources) known.insert(place_on_disk(source.file));
   for (std::size_t i = 0; i < request.sources.size(); ++i) {
     const SharedDialect dialect = reader_of(catalog, request, request.sources[i]);
     if (dialect == nullptr) continue;
     add_operands(*dialect, request.sources[i]);
+    choose_command(catalog, *dialect, request.sources[i], request.given, missing);
     const Source source = request.sources[i];  // the list grows below
     add_files_of(*dialect, source, known, request);
     move_told(*dialect, i, request);
@@ -406,17 +410,13 @@ void add_ramp(Imported& imported) {
 Imported import_sources(const Catalog& catalog, const ImportRequest& asked) {
   Imported imported;
   ImportRequest request = asked;
-  add_named_files(catalog, request);
+  add_named_files(catalog, request, imported.missing);
   std::vector<SharedDialect> used;
   for (const Source& source : request.sources) {
     used.push_back(reader_of(catalog, request, source));
     imported.dialects.push_back(used.back() == nullptr ? "" : used.back()->name);
     if (used.back() != nullptr) imported.read_by.emplace(source.file, used.back());
     imported.comments.emplace(source.file, source.comments);
-  }
-  for (std::size_t i = 0; i < used.size(); ++i) {
-    if (used[i] == nullptr) continue;
-    choose_command(request.sources[i], *used[i], request.given, imported.missing);
   }
   read_ledgers(request, used, imported);
   leave_unsaid(used, request, imported);

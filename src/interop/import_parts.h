@@ -6,10 +6,11 @@
 namespace placet {
 
 /// A script may call one training after the other: commands that each say at least half of what
-/// the longest says, of the same things and differently. Which one is meant is asked for; the given
-/// word `command` tells it by its line, and is taken. What is read wins over what smaller commands
-/// say of the same words. Throws InputError for another line.
-void choose_command(Source& source, const Dialect& dialect, Words& given,
+/// the longest says, of the same things and differently, or are called with other configurations.
+/// Which one is meant is asked for; the given word `command` tells it by its line, and is taken. Of
+/// other commands, which convert or copy something, only what launches is read, where the one that
+/// is read says nothing of it. Throws InputError for another line.
+void choose_command(const Catalog& catalog, const Dialect& dialect, Source& source, Words& given,
                     std::vector<MissingFact>& missing);
 
 /// Adds a source's lines to the ledger, and the words that they say. Without a dialect every key is

@@ -167,12 +167,12 @@ void understand(const KeyMeaning& meaning, LedgerLine& line, Imported& imported)
 constexpr std::size_t kMostNearest = 100;
 
 std::string why_idle(const Setting& setting) {
-  if (setting.other_command != 0) {
+  if (setting.read_command != 0) {
     return "of the command at line " + std::to_string(setting.command) + "; that at line " +
-           std::to_string(setting.other_command) + " is read";
+           std::to_string(setting.read_command) + " is read";
   }
-  if (setting.cut_off != 0) {
-    return "behind the end of the command, at line " + std::to_string(setting.cut_off);
+  if (setting.ended_at != 0) {
+    return "behind the end of the command, at line " + std::to_string(setting.ended_at);
   }
   if (!setting.unused_list.empty()) return "in " + setting.unused_list + ", which no command gets";
   return "in a branch that is not taken";

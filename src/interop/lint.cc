@@ -201,7 +201,8 @@ const MustAgree* agreement_of(const Imported& imported, const LedgerLine& one,
   };
   const auto& agreements = own->second->must_agree;
   const auto found = std::ranges::find_if(agreements, [&](const MustAgree& agreement) {
-    return has(agreement.with, name) && has(agreement.words, one.word);
+    return has(agreement.with, name) && has(agreement.words, one.word) &&
+           holds(agreement.when, imported.words);
   });
   return found == agreements.end() ? nullptr : &*found;
 }
@@ -291,7 +292,7 @@ void find_other_sizes(const Imported& imported, std::vector<LintFinding>& findin
 void find_cut_off_options(const Imported& imported, std::vector<LintFinding>& findings) {
   std::set<std::pair<std::string, std::size_t>> told;
   for (const LedgerLine& line : imported.ledger) {
-    const std::size_t end = line.setting.cut_off;
+    const std::size_t end = line.setting.ended_at;
     if (end == 0 || !told.emplace(line.file, end).second) continue;
     findings.push_back({.code = "PL006",
                         .name = "cut-off-options",

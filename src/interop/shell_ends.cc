@@ -1,6 +1,8 @@
 #include "interop/shell_ends.h"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 namespace placet {
 namespace {
@@ -12,28 +14,24 @@ class CommandEnds {
 
   void take(const std::string& line, std::size_t number) {
     const std::size_t first = line.find_first_not_of(" \t\r");
-    if (is_in_list(number)) return forget();
-    if (first == std::string::npos) return go_on(false);
-    if (line[first] == '#') {
-      if (is_joined_ && is_command_) end_ = number;
-      return go_on(false);
-    }
-    if (end_ != 0 && line.compare(first, 2, "--") == 0) {
+    const bool was_joined = std::exchange(is_joined_, false);
+    if (is_in_list(number)) {
+      end_ = 0;
+    } else if (first == std::string::npos) {
+      return;
+    } else if (line[first] == '#') {
+      if (was_joined && is_command_) end_ = number;
+    } else if (end_ != 0 && line.compare(first, 2, "--") == 0) {
       found.emplace(number, end_);
-      go_on(false);
     } else {
-      take_command(line, first, number);
+      if (!was_joined || !is_command_) is_command_ = begins_command(line, first);
+      take_command(line, number);
     }
   }
 
   std::map<std::size_t, std::size_t> found;
 
  private:
-  void forget() {
-    end_ = 0;
-    go_on(false);
-  }
-
   // Lists stand in the order of their lines.
   bool is_in_list(std::size_t number) {
     while (list_ < lists_.size() && lists_[list_].last < number) ++list_;
@@ -41,17 +39,14 @@ class CommandEnds {
            lists_[list_].first < lists_[list_].last;
   }
 
-  void go_on(bool is_joined) { is_joined_ = is_joined; }
-
-  void take_command(const std::string& line, std::size_t first, std::size_t number) {
+  void take_command(const std::string& line, std::size_t number) {
     end_ = 0;
-    if (!is_joined_ || !is_command_) is_command_ = begins_command(line, first);
     const std::size_t back = line.rfind('\\');
-    if (back == std::string::npos) return go_on(false);
+    if (back == std::string::npos) return;
     const bool is_last = line.find_first_not_of('\r', back + 1) == std::string::npos;
     const bool stops = is_last ? has_comment(line) : stops_behind(line, back + 1);
     if (stops && is_command_) end_ = number;
-    go_on(is_last && !stops);
+    is_joined_ = is_last && !stops;
   }
 
   // "\\ ", "\\ # why" and "\\ // why".
@@ -64,18 +59,35 @@ class CommandEnds {
 
   // A backslash in a comment joins nothing.
   static bool has_comment(const std::string& line) {
-    const std::size_t mark = line.find(" #");
-    if (mark == std::string::npos) return false;
-    const auto quotes = [&](char quote) {
-      return std::count(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(mark), quote) % 2;
-    };
-    return quotes('"') == 0 && quotes('\'') == 0;
+    char quote = 0;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (line[i] == '\\' && quote != '\'') {
+        ++i;  // the next one is a plain character
+      } else if (quote != 0) {
+        if (line[i] == quote) quote = 0;
+      } else if (line[i] == '"' || line[i] == '\'') {
+        quote = line[i];
+      } else if (line[i] == '#' && i > 0 && (line[i - 1] == ' ' || line[i - 1] == '\t')) {
+        return i < 2 || line[i - 2] != '\\';
+      }
+    }
+    return false;
   }
 
-  // Not an option, an assignment, or what opens or closes a list.
+  // Not an option, a list, or what opens or closes one. What stands in front, "SEED=1 run.py", is
+  // for the command.
   static bool begins_command(const std::string& line, std::size_t first) {
-    const std::size_t end = std::min(line.find_first_of(" \t", first), line.size());
-    return line.find_first_of("-=()[]", first) > end || line.compare(first, 2, "./") == 0;
+    while (first < line.size()) {
+      const std::size_t end = std::min(line.find_first_of(" \t", first), line.size());
+      const std::string_view word = std::string_view(line).substr(first, end - first);
+      if (word.find_first_of("=()[]") == std::string_view::npos)
+        return word[0] != '-' && word != "\\";
+      const bool is_value = word.find('=') != std::string_view::npos &&
+                            word.find_first_of("()[]'\"") == std::string_view::npos;
+      if (!is_value) return false;
+      first = line.find_first_not_of(" \t\r", end);
+    }
+    return false;
   }
 
   const std::vector<OptionList>& lists_;

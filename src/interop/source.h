@@ -38,12 +38,12 @@ struct Setting {
   std::vector<std::string> words = {};
   // "NAME=VALUE" behind a script and what it reads, not a variable: the script is told it.
   bool is_told = false;
-  std::string from = {};          // the file that says it, where another source's settings hold it
-  bool is_of_container = false;   // an option of what starts a container, which the script runs in
-  std::string unused_list = {};   // the variable that holds it, and that no command gets
-  std::size_t cut_off = 0;        // the line that ends the command which seems to get it
-  std::size_t command = 0;        // of an option, the line where its command begins; 0: of none
-  std::size_t other_command = 0;  // the one that is read, where this one's is not
+  std::string from = {};         // the file that says it, where another source's settings hold it
+  bool is_of_container = false;  // an option of what starts a container, which the script runs in
+  std::string unused_list = {};  // the variable that holds it, and that no command gets
+  std::size_t ended_at = 0;      // the line that ends the command which seems to get it
+  std::size_t command = 0;       // of an option, the line where its command begins; 0: of none
+  std::size_t read_command = 0;  // the one that is read, where this one's is not
   // Of a launch script, the branches around it that may be taken or not, outermost first.
   std::vector<BranchPlace> branches = {};
 

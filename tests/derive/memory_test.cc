@@ -113,24 +113,6 @@ TEST(Memory, AWholeStreamIsKeptWhole) {
   EXPECT_EQ(block_memory(job).kept, 288 + 80 + 64 + 256);
 }
 
-// A norm behind each branch keeps what the branch handed on, 64, and 16 of statistics: along a
-// divided stream the parts of both, along a whole one all of them.
-TEST(Memory, ANormBehindABranchKeepsWhatTheStreamHasOfIt) {
-  Architecture architecture = small_architecture(2);
-  for (Sublayer& sublayer : architecture.shapes[0]) {
-    Branch& branch = sublayer.branches[0];
-    branch.norm_after = branch.norm;
-    branch.norm_after.names.weight += "_after";
-  }
-  const auto kept = [&](const Modes& modes) {
-    return block_memory(
-               plain_job(build_model(architecture), {axis("tp", 2, Cut::tensor, modes)}, 4, 1))
-        .kept;
-  };
-  EXPECT_EQ(kept(kTensorSplit), 144 + 80 + 64 + 256 + 2 * (32 + 8));
-  EXPECT_EQ(kept(kTensorWhole), 288 + 80 + 64 + 256 + 2 * (64 + 16));
-}
-
 // A recomputed block keeps its input, 8 x 4 x 2 bytes, and makes the rest again: 1024 - 64.
 TEST(Memory, ARecomputedBlockKeepsItsInput) {
   Job job = plain_job(build_model(small_architecture(2)), {}, 4, 1);

@@ -228,8 +228,12 @@ TEST(UnseenMegatronTest, ExpertsAreMadeAgainByAnOptionOfTheirOwn) {
   const auto recompute = [&](const std::string& more) {
     return said_of(megatron_line(experts + more), "recompute");
   };
-  EXPECT_EQ(recompute("--moe-layer-recompute"), "selective=moe");
-  EXPECT_EQ(recompute("--moe-layer-recompute --recompute-granularity selective"), "selective=moe");
+  EXPECT_EQ(recompute("--moe-layer-recompute"), "selective=core_attention,moe");
+  EXPECT_EQ(recompute("--moe-layer-recompute --recompute-granularity selective"),
+            "selective=core_attention,moe");
+  EXPECT_EQ(recompute("--moe-layer-recompute --recompute-granularity selective "
+                      "--recompute-modules moe layernorm"),
+            "selective=moe,norm");
   EXPECT_EQ(recompute("--moe-layer-recompute --recompute-granularity selective "
                       "--recompute-modules core_attn"),
             "selective=core_attention,moe");
@@ -247,13 +251,15 @@ TEST(UnseenMegatronTest, LocalLayersHaveUnfusedAttention) {
   EXPECT_EQ(engine("--transformer-impl local --use-flash-attn"), "megatron@2026");
   EXPECT_EQ(engine("--transformer-impl transformer_engine"), "megatron@2026");
   const std::string nemo =
-      "model:\n  mcore_gpt: true\n  transformer_engine: false\n  micro_batch_size: 1\n"
+      "model:\n  transformer_engine: false\n  micro_batch_size: 1\n"
       "  global_batch_size: 8\n  encoder_seq_length: 512\n  num_layers: 2\n  hidden_size: 256\n";
   const auto is_unfused = [&](const std::string& more) {
     const std::string trainer = "trainer:\n  devices: 8\n  num_nodes: 1\n";
     return is_part_of("+unfused-attention",
                       said_of(import_text(SourceForm::yaml, nemo + more + trainer), "engine"));
   };
+  EXPECT_TRUE(is_unfused("  mcore_gpt: true\n"));
+  EXPECT_TRUE(is_unfused("  mcore_gpt: true\n  use_flash_attention: true\n"));
   EXPECT_TRUE(is_unfused(""));
   EXPECT_FALSE(is_unfused("  use_flash_attention: true\n"));
 }

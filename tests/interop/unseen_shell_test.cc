@@ -279,11 +279,32 @@ TEST(UnseenShellTest, OtherCommandsDoNotAsk) {
     const Imported result = read_script(text);
     EXPECT_FALSE(asks_for(result, "command=LINE")) << text;
     EXPECT_NE(said_of(result, "model").find("\"num_hidden_layers\":12"), std::string::npos) << text;
+    EXPECT_EQ(said_of(result, "placement"), "dp=8:ddp") << text;
     EXPECT_FALSE(is_found(result, "PL002")) << text;
   }
   const Imported either = read_script("if [ $A = 1 ]; then\n" + one + "\nelse\n" + one +
                                       " --tensor-model-parallel-size 2\nfi\n");
   EXPECT_FALSE(asks_for(either, "command=LINE"));
+  EXPECT_EQ(fate_of_key(either, "--tensor-model-parallel-size"), Fate::unresolved);
+  EXPECT_EQ(fate_of_key(either, "--num-layers"), Fate::understood);
+}
+
+// The files of the other training are not read, and each line of "a && \\" begins a command.
+TEST(UnseenShellTest, FilesOfAnotherTrainingAreNotRead) {
+  const std::string line =
+      "deepspeed --num_gpus 8 train.py --model_name_or_path Qwen/Qwen2.5-7B --bf16 True "
+      "--per_device_train_batch_size 1 --model_max_length 2048 --deepspeed ";
+  const auto placement = [&](const std::string& between, const std::string& command) {
+    return said_of(
+        import_texts({{"a.sh", line + "'{\"zero_optimization\":{\"stage\":2}}'" + between + line +
+                                   "'{\"zero_optimization\":{\"stage\":3}}'\n"}},
+                     {{"command", command}}),
+        "placement");
+  };
+  for (const std::string between : {"\n", " && \\\n"}) {
+    EXPECT_EQ(placement(between, "1"), "dp=8:zero2") << between;
+    EXPECT_EQ(placement(between, "2"), "dp=8:zero3") << between;
+  }
 }
 
 // Variables that another script reads are no job of this one alone.

@@ -2,6 +2,7 @@
 // switches, parts that are not trained, and what a launcher or a wrapper says of a trainer.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "imported.h"
@@ -329,6 +330,49 @@ TEST(UnseenTrainerMoreTest, AFrozenLanguageModelHasOtherNames) {
 
 TEST(UnseenTrainerMoreTest, WordsOfAShortListAreNamed) {
   EXPECT_TRUE(asks_for(factory("optim: adamw_torch_4bit\n"), "--set optim=VALUE (adafactor, "));
+}
+
+// The launch line wins over the launcher's file; beside another kind of sharding a stage is idle.
+TEST(UnseenTrainerMoreTest, AStageOnTheLaunchLine) {
+  const std::string line = " --zero_stage 3 train.py" + kTrained + "\n";
+  const auto imported = [&](const std::string& options, const std::string& file) {
+    return import_texts(
+        {{"a.sh", "accelerate launch --num_processes 8 " + options + line},
+         {"a.yaml", "compute_environment: LOCAL_MACHINE\nnum_processes: 8\n" + file}});
+  };
+  const std::string deepspeed = "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n";
+  EXPECT_EQ(said_of(imported("--config_file a.yaml", deepspeed), "placement"), "dp=8:zero3");
+  const Imported plain = imported("--config_file a.yaml", "distributed_type: MULTI_GPU\n");
+  EXPECT_EQ(said_of(plain, "placement"), "dp=8:ddp");
+  EXPECT_TRUE(is_found(plain, "PL080"));
+  const Imported sharded =
+      import_texts({{"a.sh", "accelerate launch --num_processes 8 --use_fsdp" + line}});
+  EXPECT_EQ(said_of(sharded, "placement"), "dp=8:fsdp");
+}
+
+// What the launcher says alone, and a batch that is looked for, need not be what the engine has.
+TEST(UnseenTrainerMoreTest, WhatNeedNotAgree) {
+  const auto imported = [](const std::string& launcher, const std::string& trainer,
+                           const std::string& engine) {
+    return import_texts(
+        {{"a.sh",
+          "accelerate launch --num_processes 8 --use_deepspeed " + launcher +
+              " train.py --model_name_or_path Qwen/Qwen2.5-7B --max_grad_norm 1.0 "
+              "--per_device_train_batch_size 2 --model_max_length 2048 --deepspeed a.json " +
+              trainer + "\n"},
+         {"a.json", "{\"zero_optimization\": {\"stage\": 2}, " + engine + "}"}});
+  };
+  const std::string half = "\"bf16\": {\"enabled\": false}";
+  EXPECT_TRUE(is_found(imported("", "--bf16 True", half), "PL082"));
+  EXPECT_FALSE(is_found(imported("--mixed_precision bf16", "", half), "PL082"));
+  const auto is_refused = [&](const std::string& trainer) {
+    const Imported result =
+        imported("", "--bf16 True " + trainer, "\"train_micro_batch_size_per_gpu\": 4");
+    const auto found = std::ranges::find(result.findings, "PL002", &LintFinding::code);
+    return found != result.findings.end() && found->severity == "error";
+  };
+  EXPECT_TRUE(is_refused(""));
+  EXPECT_FALSE(is_refused("--auto_find_batch_size True"));
 }
 
 }  // namespace

@@ -53,6 +53,23 @@ TEST(TwoDerivationsOfExperts, MeetInMessagesRestAndPeaks) {
   std::cout << text_of(tallied) << "\n";
 }
 
+// A sum on its way to a divided stream is whole beside its part, of which a norm keeps no more.
+TEST(TwoDerivationsOfANormBehindABranch, MeetInPeaks) {
+  JobRequest request;
+  request.model = "gemma-2-2b";
+  request.placement = "tp=4:tp+sp dp=2:ddp";
+  request.sequence = 1024;
+  request.global_batch = 8;
+  request.micro_batch = 2;
+  for (const char* recompute : {"none", "full"}) {
+    request.recompute = recompute;
+    const Job job = load_job(Catalog{PLACET_SOURCE_DIR "/data"}, request);
+    for (const Difference& difference : differences(job, derive(job), lower(job))) {
+      ADD_FAILURE() << recompute << ": " << text_of(difference);
+    }
+  }
+}
+
 // What waits between the two parts of a split backward is in both.
 TEST(TwoDerivationsOfSplitBackward, MeetInRestAndPeaks) {
   MeetJobs jobs(760, untied_models(), split_schedules());
