@@ -31,7 +31,7 @@ class TensorList {
     const PreparedKind& prepared = layout_.prepared->kinds[at(local.kind)];
     const SavedPlan& plan = run.recomputed ? prepared.recomputed : prepared.plain;
     const UnitMemory walk = unit_memory(layout_, run.local, run.recomputed);
-    const std::vector<std::int64_t> sizes = value_bytes(layout_, run.local, run.recomputed);
+    const std::vector<std::int64_t> sizes = value_bytes(layout_, run.local, run.recomputed).held;
     std::int64_t before = 0;
     for (const int v : plan.kept) {
       const std::int64_t after = before + sizes[at(v)];
@@ -51,19 +51,20 @@ class TensorList {
     const UnitKind& kind = layout_.job->model.kinds[at(local.kind)];
     const PreparedKind& prepared = layout_.prepared->kinds[at(local.kind)];
     const SavedPlan& plan = run.recomputed ? prepared.recomputed : prepared.plain;
-    const std::vector<std::int64_t> sizes = value_bytes(layout_, run.local, run.recomputed);
-    const auto add_values = [&](const std::vector<int>& values, KeptAs as) {
+    const ValueBytes sizes = value_bytes(layout_, run.local, run.recomputed);
+    const auto add_values = [&](const std::vector<int>& values,
+                                const std::vector<std::int64_t>& each, KeptAs as) {
       for (const int v : values) {
         add({.unit = kind.name,
              .what = name_of_kept(kind, v),
              .as = as,
-             .each = bytes(sizes[at(v)]),
+             .each = bytes(each[at(v)]),
              .times = checked_multiply(run.count, waiting, "kept tensors")});
       }
     };
-    add_values(plan.for_weights, KeptAs::waiting);
+    add_values(plan.for_weights, sizes.held, KeptAs::waiting);
     for (const PreparedOperator& op : prepared.operators) {
-      add_values(op.parts.carried, KeptAs::waiting_gradient);
+      add_values(op.parts.carried, sizes.once, KeptAs::waiting_gradient);
     }
   }
 

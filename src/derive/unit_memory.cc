@@ -16,11 +16,12 @@ class UnitWalk : private UnitView {
   UnitWalk(const Layout& of, int unit, bool recomputed)
       : UnitView(of, unit, recomputed),
         routed_(routed_exchange(*this)),
-        sizes_(kept_sizes(*this, routed_)) {}
+        sizes_(kept_sizes(*this, routed_)),
+        second_(second_layouts(*this, sizes_)) {}
 
   UnitMemory walk() {
     UnitMemory out;
-    for (int v : plan.kept) out.kept_whole += sizes_[at(v)];
+    out.kept_whole = bytes_held(plan.kept);
     out.kept_on_host = in_bytes(part_rounded_up(bytes(out.kept_whole), kept_off_device(*this)));
     out.kept = out.kept_whole - out.kept_on_host;
     out.kept_on_nvme = out.kept_on_host > 0 && keeps_on_nvme(*this);
@@ -121,7 +122,7 @@ class UnitWalk : private UnitView {
     peak.working += bytes_of_values(facts.adjoints_made) - bytes_of_values(facts.adjoints_dead);
     for (int v : op.internals) {
       const bool done = std::ranges::find(plan.done[o], v) != plan.done[o].end();
-      if (done) (plan.is_kept[at(v)] ? peak.kept : peak.rebuilt) -= sizes_[at(v)];
+      if (done) (plan.is_kept[at(v)] ? peak.kept : peak.rebuilt) -= held(v);
     }
     raise(most, peak);
   }
@@ -154,7 +155,11 @@ class UnitWalk : private UnitView {
 
   /// A value that is there from now on, in forward.
   void count_made(int v, UnitPeak& now) const {
-    (plan.is_kept[at(v)] ? now.kept : now.working) += sizes_[at(v)];
+    if (plan.is_kept[at(v)]) {
+      now.kept += held(v);
+    } else {
+      now.working += sizes_[at(v)];
+    }
   }
 
   std::int64_t kept_internals(const Operator& op) const {
@@ -214,7 +219,7 @@ class UnitWalk : private UnitView {
   };
 
   void make_again(int v, SecondForward& walk) const {
-    if (!walk.is_there[at(v)]) walk.now.rebuilt += sizes_[at(v)];
+    if (!walk.is_there[at(v)]) walk.now.rebuilt += walk.stays[at(v)] ? held(v) : sizes_[at(v)];
     walk.is_there[at(v)] = true;
   }
 
@@ -269,6 +274,15 @@ class UnitWalk : private UnitView {
     });
   }
 
+  /// Of a value that is kept, or made again, for backward.
+  std::int64_t held(int v) const { return sizes_[at(v)] + second_[at(v)]; }
+
+  std::int64_t bytes_held(const std::vector<int>& values) const {
+    std::int64_t bytes = 0;
+    for (int v : values) bytes += held(v);
+    return bytes;
+  }
+
   std::int64_t bytes_of_values(const std::vector<int>& values) const {
     std::int64_t bytes = 0;
     for (int v : values) bytes += sizes_[at(v)];
@@ -279,8 +293,8 @@ class UnitWalk : private UnitView {
   UnitPeak before_backward(const UnitMemory& out) const {
     UnitPeak now;
     now.kept = out.kept_whole;
-    if (job.profile.parts_stand_apart) now.kept -= bytes_of_values(plan.only_again);
-    now.rebuilt = bytes_of_values(plan.rebuilt);
+    if (job.profile.parts_stand_apart) now.kept -= bytes_held(plan.only_again);
+    now.rebuilt = bytes_held(plan.rebuilt);
     if (prepared.output >= 0) now.working = sizes_[at(prepared.output)];
     return now;
   }
@@ -325,10 +339,10 @@ class UnitWalk : private UnitView {
       raise_on_its_way(routed_.before_backward(kind, o), now, out.inputs);
       run_inputs(kind.operators[o], facts, now, out);
       for (int v : plan.done[o]) {
-        if (!stays[at(v)]) (plan.is_kept[at(v)] ? now.kept : now.rebuilt) -= sizes_[at(v)];
+        if (!stays[at(v)]) (plan.is_kept[at(v)] ? now.kept : now.rebuilt) -= held(v);
       }
     }
-    out.waiting = now.waiting + bytes_of_values(plan.for_weights);
+    out.waiting = now.waiting + bytes_held(plan.for_weights);
   }
 
   void run_inputs(const Operator& op, const PreparedOperator& facts, UnitPeak& now,
@@ -362,8 +376,8 @@ class UnitWalk : private UnitView {
       peak.weight_gradient += own;
       raise(out.weights, peak);
       if (job.profile.gradient_hold != GradientHold::op || scatters(op)) now.weight_gradient += own;
-      now.waiting -= bytes_of_values(prepared.operators[o].parts.released) +
-                     bytes_of_values(plan.done_weights[o]);
+      now.waiting -=
+          bytes_of_values(prepared.operators[o].parts.released) + bytes_held(plan.done_weights[o]);
     }
     out.scatter_weights = out.scatter;
     out.scatter_weights.working = 0;
@@ -395,12 +409,13 @@ class UnitWalk : private UnitView {
     raise_second_summand(o, peak, out.backward);
     now.working -= bytes_of_values(facts.adjoints_dead);
     for (int v : plan.done[o]) {
-      (plan.is_kept[at(v)] ? now.kept : now.rebuilt) -= sizes_[at(v)];
+      (plan.is_kept[at(v)] ? now.kept : now.rebuilt) -= held(v);
     }
   }
 
   RoutedExchange routed_;
-  std::vector<std::int64_t> sizes_;
+  std::vector<std::int64_t> sizes_;   // by value
+  std::vector<std::int64_t> second_;  // of what is kept in two layouts, the second one
   GradientShares shares_{0};
   UnitPeak again_;  // the fullest point of what is made again
 };
@@ -423,9 +438,12 @@ LossWorkspace loss_workspace(const std::vector<LossStep>& steps, std::int64_t lo
   return out;
 }
 
-std::vector<std::int64_t> value_bytes(const Layout& layout, int unit, bool recomputed) {
+ValueBytes value_bytes(const Layout& layout, int unit, bool recomputed) {
   const UnitView view(layout, unit, recomputed);
-  return kept_sizes(view, routed_exchange(view));
+  ValueBytes bytes{.once = kept_sizes(view, routed_exchange(view)), .held = {}};
+  bytes.held = second_layouts(view, bytes.once);
+  for (std::size_t v = 0; v < bytes.held.size(); ++v) bytes.held[v] += bytes.once[v];
+  return bytes;
 }
 
 UnitMemory unit_memory(const Layout& layout, int unit, bool recomputed) {

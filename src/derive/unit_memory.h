@@ -57,8 +57,12 @@ struct UnitMemory {
   std::int64_t gradient_whole = 0;  // bytes, compute format, of gradients scattered per micro-batch
 };
 
-/// Bytes of each value of a local unit where it is kept (by position in UnitKind::values).
-std::vector<std::int64_t> value_bytes(const Layout& layout, int unit, bool recomputed);
+/// Bytes of each value of a local unit (by position in UnitKind::values).
+struct ValueBytes {
+  std::vector<std::int64_t> once;  // of one copy, or of its gradient
+  std::vector<std::int64_t> held;  // where it is kept, in two layouts where both are read
+};
+ValueBytes value_bytes(const Layout& layout, int unit, bool recomputed);
 
 /// Bytes of the values that the steps of a loss go through at most, what is left of them when the
 /// gradient of the logits is made, and the most before the logits are let go, 0 where they are not:

@@ -28,7 +28,9 @@ UnitFacts unit_facts(const Layout& layout, int unit, bool recomputed) {
   facts.kind = &layout.job->model.kinds[at(facts.local->kind)];
   facts.prepared = &layout.prepared->kinds[at(facts.local->kind)];
   facts.plan = recomputed ? &facts.prepared->recomputed : &facts.prepared->plain;
-  facts.sizes = value_bytes(layout, unit, recomputed);
+  ValueBytes bytes = value_bytes(layout, unit, recomputed);
+  facts.sizes = std::move(bytes.once);
+  facts.held = std::move(bytes.held);
   facts.memory = unit_memory(layout, unit, recomputed);
   const UnitView view(layout, unit, recomputed);
   facts.routed = routed_exchange(view);
@@ -68,7 +70,7 @@ void UnitReplay::put_away(const UnitFacts& unit, UnitBuffers& buffers) {
   if (!leaves && !unit.divides_input) return;
   for (int v : unit.plan->kept) {
     if (buffers.values[at(v)] == 0 || (!leaves && v != 0)) continue;
-    const Bytes size = bytes(unit.sizes[at(v)]);
+    const Bytes size = bytes(unit.held[at(v)]);
     release(buffers, v);
     buffers.values[at(v)] =
         pools_.main().allocate(in_bytes(size - part_rounded_up(size, unit.off_device)));
@@ -360,7 +362,7 @@ void UnitReplay::borrow(const UnitFacts& unit, const Operator& op, Pass pass) {
 
 void UnitReplay::allocate(const UnitFacts& unit, UnitBuffers& buffers, int v) {
   if (buffers.values[at(v)] == 0) {
-    buffers.values[at(v)] = pools_.main().allocate(unit.sizes[at(v)]);
+    buffers.values[at(v)] = pools_.main().allocate(unit.held[at(v)]);
   }
 }
 

@@ -23,7 +23,8 @@ struct UnitFacts {
   const SavedPlan* plan = nullptr;
   int number = 0;  // of the local unit, in Layout::units
   bool recomputed = false;
-  std::vector<std::int64_t> sizes;  // bytes of each value where it is kept
+  std::vector<std::int64_t> sizes;  // bytes of each value, and of its gradient
+  std::vector<std::int64_t> held;   // of the value, in two layouts where both are kept
   UnitMemory memory;
   RoutedExchange routed;
   Rational off_device{0};      // the part of what it keeps that goes to host memory or NVMe

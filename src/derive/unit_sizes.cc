@@ -4,7 +4,9 @@
 
 #include "derive/exchange_memory.h"
 #include "derive/narrow_products.h"
+#include "derive/partial_sums.h"
 #include "derive/routed_exchange.h"
+#include "model/gradients.h"
 #include "profile/autocast.h"
 #include "units/at.h"
 #include "units/checked.h"
@@ -143,7 +145,44 @@ void copy_shared_heads(const UnitView& unit, std::vector<std::int64_t>& sizes) {
   }
 }
 
+/// Whether an operator keeps value v among its inputs.
+bool keeps_input(const UnitView& unit, const Operator& op, int v) {
+  if (is_contraction(op.kind) && is_frozen(unit.kind, op)) return false;
+  const unsigned slots = unit.job.profile.saved[static_cast<std::size_t>(op.kind)].inputs;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    if (op.inputs[i] == v && (slots >> i & 1U) != 0) return true;
+  }
+  return false;
+}
+
+bool exchanges_heads(const UnitView& unit) {
+  if (unit.layout.sequence_axes == 0) return false;
+  for (std::size_t a = 0; a < unit.job.attention.size(); ++a) {
+    const AxisPlacement& axis = unit.job.placement.axes[a];
+    if (axis.degree > 1 && axis.how.cut == Cut::sequence && unit.job.attention[a].cuts_heads) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
+
+std::vector<std::int64_t> second_layouts(const UnitView& unit,
+                                         const std::vector<std::int64_t>& sizes) {
+  std::vector<std::int64_t> second(sizes.size(), 0);
+  if (!exchanges_heads(unit)) return second;
+  for (const Operator& op : unit.kind.operators) {
+    if (op.kind != OpKind::attention) continue;
+    const int result = op.outputs.front();
+    const unsigned slots = unit.job.profile.saved[static_cast<std::size_t>(op.kind)].outputs;
+    const bool is_read = std::ranges::any_of(unit.kind.operators, [&](const Operator& other) {
+      return &other != &op && keeps_input(unit, other, result);
+    });
+    if ((slots & 1U) != 0 && is_read) second[at(result)] = sizes[at(result)];
+  }
+  return second;
+}
 
 std::int64_t bytes_of_value(const UnitView& unit, std::size_t v, std::int64_t elements) {
   if (elements > kMostElements) throw_overflow("bytes of an activation", "product");

@@ -23,6 +23,13 @@ std::int64_t bytes_of_value(const UnitView& unit, std::size_t v, std::int64_t el
 /// comes back from experts is there for the device's own tokens.
 std::vector<std::int64_t> kept_sizes(const UnitView& unit, const RoutedExchange& routed);
 
+/// Bytes of a second copy where a value is kept, by value: of what an attention core makes, where
+/// axes exchange heads for tokens. The core's backward reads it by heads, the product behind it by
+/// tokens. Case: sp=2:heads of 4 tokens x 2 heads x 4 in bf16: 32 bytes of 2 tokens, and 32 of one
+/// head.
+std::vector<std::int64_t> second_layouts(const UnitView& unit,
+                                         const std::vector<std::int64_t>& sizes);
+
 /// Whether a value of a parallel region is taken on the stream alone: what backward finds of it,
 /// for the norm behind a projection, is divided as the stream is. Case: tp=2:tp+sp of a block with
 /// a norm behind its projection y [token, hidden]: y is a sum that goes to its parts, and each

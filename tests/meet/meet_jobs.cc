@@ -316,7 +316,6 @@ const char* peaks_apart(const Job& job) {
   if (shares_between_stages(job) && job.schedule.hosting == Hosting::vee) {
     return "peaks: a tensor of two units on one device of a pipeline";
   }
-  if (exchanges_heads(job)) return "peaks: heads are exchanged for tokens";
   if (keeps_small_on_host(job)) return "peaks: small tensors in host memory beside kept ones";
   if (keeps_for_chunks(job)) return "peaks: parameters kept to backward in a pipeline";
   if (splits_backward(job.schedule.order) && offloads_activations(job)) {
@@ -351,9 +350,6 @@ const char* apart(const Job& job, Figure figure) {
   if (divides_shared_heads(job)) return "all: shared heads of one tensor in uneven parts";
   if (shares_torn_heads(job)) return "all: shares of heads that several devices hold";
   if (figure == Figure::rest) return nullptr;
-  if (offloads_activations(job) && exchanges_heads(job)) {
-    return "messages and peaks: activations in host memory, beside exchanged heads";
-  }
   if (goes_round_with_shares(job)) return "messages and peaks: a ring with shares";
   if (cuts_experts_otherwise(job)) {
     return "messages and peaks: experts not cut along a tensor axis";
