@@ -256,8 +256,10 @@ class StreamTraffic {
     const Transitions& t = values_[v];
     if (!t.any()) return;
     const Value& value = kind_.values[v];
-    const bool on_stream = value.region == Region::residual;
-    const std::int64_t part = on_stream ? unit_.local.gathered[v] : unit_.local.values[v];
+    // Tokens that are sent to experts are not put together first: their gradient is summed in parts.
+    const bool enters = (t.gathered | t.back_scattered | t.regathered) != 0;
+    const bool gathers = enters && value.region == Region::residual;
+    const std::int64_t part = gathers ? unit_.local.gathered[v] : unit_.local.values[v];
     const std::int64_t whole =
         both_sides_ ? part * degree_of(unit_.job.placement, columns_[v].gathered) : part;
     const auto send = [&](Collective collective, Phase phase, AxisMask axes) {

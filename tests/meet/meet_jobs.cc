@@ -277,6 +277,11 @@ bool has_stages(const Job& job) {
 const char* messages_apart(const Job& job) {
   const std::vector<AxisPlacement>& axes = job.placement.axes;
   if (exchanges_over_sequence(job)) return "messages: experts exchanged over a divided stream";
+  const bool whole = std::ranges::any_of(
+      axes, [](const AxisPlacement& axis) { return is_tensor(axis) && !divides_stream(axis); });
+  if (job.model.figures.experts > 0 && whole && std::ranges::any_of(axes, divides_stream)) {
+    return "messages: experts' results, the stream divided along one of two tensor axes";
+  }
   const bool both_sides = std::ranges::any_of(axes, cuts_both_sides);
   if (both_sides && exchanges_heads(job)) {
     return "messages: columns come together beside exchanged heads";
