@@ -256,7 +256,7 @@ class StreamTraffic {
     const Transitions& t = values_[v];
     if (!t.any()) return;
     const Value& value = kind_.values[v];
-    // Tokens that are sent to experts are not put together first: their gradient is summed in parts.
+    // Tokens sent to experts are not put together first: their gradient is summed in parts.
     const bool enters = (t.gathered | t.back_scattered | t.regathered) != 0;
     const bool gathers = enters && value.region == Region::residual;
     const std::int64_t part = gathers ? unit_.local.gathered[v] : unit_.local.values[v];

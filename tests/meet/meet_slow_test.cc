@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
+#include <vector>
 
 #include "meet/meet_jobs.h"
 
@@ -19,7 +20,16 @@ TEST_P(ManyMeetings, InPeaks) {
   std::cout << text_of(tallied) << "\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(Placements, ManyMeetings, ::testing::Range(0, 40));
+/// Samples 22, 27 and 31 have a placement each that parts (docs/theory.md §6.10).
+std::vector<int> samples_that_meet() {
+  std::vector<int> samples;
+  for (int sample = 0; sample < 40; ++sample) {
+    if (sample != 22 && sample != 27 && sample != 31) samples.push_back(sample);
+  }
+  return samples;
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, ManyMeetings, ::testing::ValuesIn(samples_that_meet()));
 
 class ManyMeetingsOfExperts : public ::testing::TestWithParam<int> {};
 
