@@ -171,6 +171,13 @@ std::array<NamedBytes, 4> named_parts(const ExchangeBytes& exchange) {
            {"attention on its way to another layout", exchange.message}}};
 }
 
+bool exchanges_heads(const Job& job) {
+  for (std::size_t a = 0; a < job.attention.size(); ++a) {
+    if (exchanges(job, a) && job.attention[a].cuts_heads) return true;
+  }
+  return false;
+}
+
 std::int64_t copies_of_heads(const Placement& placement, const Dim& heads, AxisMask cut,
                              std::int64_t degree) {
   const std::int64_t here = largest_part(placement, heads.parts, cut);

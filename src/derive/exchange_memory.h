@@ -19,6 +19,9 @@ int exchanged_value(const Operator& op, AttentionTensor tensor, const Profile& p
 /// `mask` exchange it.
 std::int64_t along_whole_sequence(const Layout& layout, AxisMask mask, std::int64_t part);
 
+/// Whether some axis cuts the sequence and exchanges heads for tokens before the core.
+bool exchanges_heads(const Job& job);
+
 /// Of a value with kv heads that axes exchange for tokens: on how many devices each head stands
 /// then. Fewer heads than devices are shared. Case: 8 heads over 16 devices: 2.
 std::int64_t copies_of_heads(const Layout& layout, const LocalUnit& unit, int value);

@@ -57,11 +57,14 @@ struct UnitMemory {
   std::int64_t gradient_whole = 0;  // bytes, compute format, of gradients scattered per micro-batch
 };
 
-/// Bytes of each value of a local unit (by position in UnitKind::values).
+/// Bytes of each value of a local unit, by its place: those of UnitKind::values, then copies and
+/// casts where there are some (PreparedKind::stored).
 struct ValueBytes {
   std::vector<std::int64_t> once;  // of one copy, or of its gradient
   std::vector<std::int64_t> held;  // where it is kept, in two layouts where both are read
 };
+
+/// Of unit `unit` of the layout, as a block that is made again or one that is not.
 ValueBytes value_bytes(const Layout& layout, int unit, bool recomputed);
 
 /// Bytes of the values that the steps of a loss go through at most, what is left of them when the

@@ -155,23 +155,12 @@ bool keeps_input(const UnitView& unit, const Operator& op, int v) {
   return false;
 }
 
-bool exchanges_heads(const UnitView& unit) {
-  if (unit.layout.sequence_axes == 0) return false;
-  for (std::size_t a = 0; a < unit.job.attention.size(); ++a) {
-    const AxisPlacement& axis = unit.job.placement.axes[a];
-    if (axis.degree > 1 && axis.how.cut == Cut::sequence && unit.job.attention[a].cuts_heads) {
-      return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 std::vector<std::int64_t> second_layouts(const UnitView& unit,
                                          const std::vector<std::int64_t>& sizes) {
   std::vector<std::int64_t> second(sizes.size(), 0);
-  if (!exchanges_heads(unit)) return second;
+  if (!exchanges_heads(unit.job)) return second;
   for (const Operator& op : unit.kind.operators) {
     if (op.kind != OpKind::attention) continue;
     const int result = op.outputs.front();

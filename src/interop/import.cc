@@ -363,9 +363,8 @@ void ask_for_called_scripts(const ImportRequest& request, Imported& imported) {
       return file_name_of(other.file) == file_name_of(called);
     });
     if (called.empty() || is_at_hand) continue;
-    imported.missing.push_back(
-        {"what '" + called + "' makes of this, which " + source.file + " calls",
-         "that file as one more of SOURCES, or --placement TEXT"});
+    imported.missing.push_back({"the settings of '" + called + "', which " + source.file + " calls",
+                                "that file as one more of SOURCES, or --placement TEXT"});
   }
 }
 

@@ -25,7 +25,7 @@ struct LedgerLine {
   std::string word;             // of which the key speaks, whatever became of it
   std::string said;             // what it says of it, where it was understood
   std::size_t turn = 0;         // of its source: the last one that says a word is taken
-  std::string other_size = {};  // what the job's model has in place of what is said: "61 of 'm'"
+  std::string other_size = {};  // that the job's model has in place of what is said: "61 of 'm'"
 };
 
 /// What mends a line of a source.

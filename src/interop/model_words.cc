@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <vector>
 
 #include "catalog/job.h"
 #include "catalog/meant.h"
@@ -163,16 +164,27 @@ std::string model_named(const Catalog& catalog, std::string path) {
   return "";
 }
 
-// Sizes that sources say and a model that was given has otherwise: the model's are taken.
-void note_other_sizes(const Catalog& catalog, const std::string& model, Imported& imported) {
+// The lines of the ledger that say a size of the model.
+std::vector<LedgerLine*> lines_of_sizes(Imported& imported) {
   static const std::set<std::string, std::less<>> kSizes = {"layers", "hidden", "experts"};
-  const Words sizes = model.starts_with('{') ? Words() : sizes_of(catalog, model);
+  std::vector<LedgerLine*> lines;
   for (LedgerLine& line : imported.ledger) {
-    const auto size = sizes.find(line.word);
-    const auto said = whole_number(plain_spelling(line.said, ValueKind::whole));
-    const bool is_said = line.fate == Fate::understood && said && kSizes.contains(line.word);
-    if (!is_said || size == sizes.end() || std::to_string(*said) == size->second) continue;
-    line.other_size = size->second + " of '" + model + "'";
+    if (line.fate == Fate::understood && kSizes.contains(line.word)) lines.push_back(&line);
+  }
+  return lines;
+}
+
+// Sizes that sources say and a model that was given has otherwise: the model's are taken. A model
+// is not read where nothing is said.
+void note_other_sizes(const Catalog& catalog, const std::string& model, Imported& imported) {
+  const std::vector<LedgerLine*> lines = lines_of_sizes(imported);
+  if (lines.empty() || model.starts_with('{')) return;
+  const Words sizes = sizes_of(catalog, model);
+  for (LedgerLine* line : lines) {
+    const auto size = sizes.find(line->word);
+    const auto said = whole_number(plain_spelling(line->said, ValueKind::whole));
+    if (!said || size == sizes.end() || std::to_string(*said) == size->second) continue;
+    line->other_size = size->second + " of '" + model + "'";
   }
 }
 

@@ -61,7 +61,7 @@ bool is_rival(const ScriptCommand& command, const ScriptCommand& most) {
          shared_by(command.said, most.said) >= kFewestShared;
 }
 
-// The first few of them.
+// "3, 12 and 20"; of many the first few.
 std::string text_of(const std::vector<std::size_t>& lines) {
   constexpr std::size_t kShown = 6;
   std::string text;

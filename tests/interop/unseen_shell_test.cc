@@ -311,14 +311,14 @@ TEST(UnseenShellTest, FilesOfAnotherTrainingAreNotRead) {
 TEST(UnseenShellTest, AScriptThatIsHandedVariablesIsAskedFor) {
   const std::string text =
       "source env.sh\nexport TP=8\nexport MORE=\"" + kBlockSizes + "\"\nexport GPUS_PER_NODE=8\n";
-  EXPECT_TRUE(asks_for(read_script(text + "bash train/run.sh llama\n"), "run.sh' makes of this"));
-  EXPECT_FALSE(asks_for(read_script(text), "makes of this"));
-  EXPECT_FALSE(asks_for(read_script(text + "bash run.sh --bf16 $MORE\n"), "makes of this"));
+  EXPECT_TRUE(asks_for(read_script(text + "bash train/run.sh llama\n"), "settings of 'run.sh'"));
+  EXPECT_FALSE(asks_for(read_script(text), "the settings of '"));
+  EXPECT_FALSE(asks_for(read_script(text + "bash run.sh --bf16 $MORE\n"), "the settings of '"));
   EXPECT_FALSE(
-      asks_for(read_script(text + "bash setup.sh\n" + kTorchrun + "$MORE\n"), "makes of this"));
+      asks_for(read_script(text + "bash setup.sh\n" + kTorchrun + "$MORE\n"), "the settings of '"));
   EXPECT_FALSE(
       asks_for(import_texts({{"a.sh", text + "bash run.sh\n"}, {"run.sh", kTorchrun + "$MORE\n"}}),
-               "makes of this"));
+               "the settings of '"));
 }
 
 }  // namespace
