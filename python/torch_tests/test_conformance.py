@@ -1,6 +1,13 @@
-"""Real engines on gloo ranks beside what is derived: every message of a step, and what rests."""
+"""Real engines on gloo ranks beside what is derived: every message of a step, and what rests.
 
+With PLACET_RECORDS=FOLDER what the ranks leave is kept there, by versions of the packages, and a
+case whose records are there is not run again: what is derived is compared with them in seconds.
+"""
+
+import importlib.metadata
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -40,6 +47,32 @@ def engines():
         server.stdin.close()
 
 
+VERSIONED = ("torch", "transformers", "accelerate", "deepspeed", "torchtitan", "megatron-core")
+
+
+def kept_folder(name):
+    """Where the records of a case are kept, or None. Written by runs of these packages alone."""
+    root = os.environ.get("PLACET_RECORDS")
+    if not root:
+        return None
+    there = {one.metadata["Name"].lower(): one.version for one in importlib.metadata.distributions()}
+    versions = [f"{one}-{there[one]}" for one in VERSIONED if one in there]
+    return pathlib.Path(root) / " ".join(versions) / name.replace("/", "_")
+
+
+def recorded(name, engines, tmp_path):
+    """The folder with the records of a case, run if there are none."""
+    kept = kept_folder(name)
+    if kept is None:
+        assert engines(name, tmp_path) == 0
+        return tmp_path
+    if not (kept / "record.json").exists():
+        assert engines(name, tmp_path) == 0
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(tmp_path, kept)
+    return kept
+
+
 def audited(case, folder):
     """Of each class of devices, what differs and by how much what rests does."""
     from placet.torch import audit
@@ -59,10 +92,10 @@ def test_agrees_with_what_is_derived(name, engines, tmp_path):
             pytest.importorskip(package, reason=why, exc_type=ImportError)
     if "bf16" in case.get("with", {}).get("hook", "") and torch.version.cuda is None:
         pytest.skip("DDP has the bf16 hook only where PyTorch has CUDA and NCCL")
-    assert engines(name, tmp_path) == 0
+    folder = recorded(name, engines, tmp_path)
     keys = ("collective", "dtype", "phase", "payload_bytes", "derived", "run")
     differs, rests = [], {}
-    audits = list(audited(case, tmp_path))
+    audits = list(audited(case, folder))
     assert audits, "what is derived says why it has no classes of devices"
     for found in audits:
         differs += [[one[key] for key in keys] for one in found.differences]

@@ -21,6 +21,7 @@ Arguments fewest_of(const Meanings& m, const MeantFunction& f) {
     case Function::power:
     case Function::entry:
     case Function::identity:
+    case Function::exp:
     case Function::log:
     case Function::inverse:
     case Function::limited:
@@ -28,11 +29,13 @@ Arguments fewest_of(const Meanings& m, const MeantFunction& f) {
     case Function::route:
     case Function::chosen:
     case Function::affinity:
+    case Function::orthogonal:
       return {.operands = 1};
     case Function::normal:
     case Function::ratio:
     case Function::exp_shift:
     case Function::moment:
+    case Function::direction:
     case Function::counted:
       return {.operands = 2};
     case Function::rescaled:
@@ -61,9 +64,11 @@ Arguments fewest_of(const Meanings& m, const MeantFunction& f) {
 }
 
 bool has_derivative(Function function) {
-  constexpr std::array kSmooth = {
-      Function::act,     Function::power, Function::entry,     Function::log,    Function::identity,
-      Function::inverse, Function::ratio, Function::exp_shift, Function::moment, Function::normal};
+  constexpr std::array kSmooth = {Function::act,     Function::power, Function::entry,
+                                  Function::exp,     Function::log,   Function::identity,
+                                  Function::inverse, Function::ratio, Function::exp_shift,
+                                  Function::moment,  Function::normal};
+  if (function == Function::orthogonal) return false;
   return sees_vectors(function) || std::ranges::find(kSmooth, function) != kSmooth.end();
 }
 

@@ -266,10 +266,22 @@ bool FunctionRunner<Numbers>::put_row(const FunctionCode& f, const Row& row) {
   return fits;
 }
 
+namespace {
+
+/// Where no position is asked for: how long the dims are that it gives entries of.
+void set_sides(const FunctionCode& f, FunctionPlace& place) {
+  for (std::size_t i = 0; i < std::min(f.indices.size(), place.sizes.size()); ++i) {
+    place.sizes[i] = f.indices[i].extent;
+  }
+}
+
+}  // namespace
+
 template <class Numbers>
 bool FunctionRunner<Numbers>::run_vectors(const StatementCode& s, const StatementPlan& plan,
                                           FunctionPlace place, const CallContext& context) {
   const FunctionCode& fc = plan.vectors;
+  if (fc.positions.empty()) set_sides(fc, place);
   Stored* out = tensors_.stored[at(s.result)];
   bool fits = true;
   for (std::size_t o = 0; o < fc.outer; ++o) {
@@ -309,6 +321,7 @@ bool FunctionRunner<Numbers>::add_values(const FunctionCode& fc, const MeantFunc
       const std::int64_t begin = context.begins == nullptr ? 0 : context.begins[index.dim];
       const bool by_entry = f.derivative >= 0 && d + 1 == fc.indices.size();
       if (by_entry) at *= vectors_[static_cast<std::size_t>(f.derivative)].size();
+      if (!by_entry) at *= static_cast<std::size_t>(index.extent);
       at += static_cast<std::size_t>(begin) + index.outer[k];
     }
     Stored one{};

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "execute/meanings.h"
+#include "execute/orthogonal.h"
 #include "execute/processors.h"
 #include "ranks/numbers.h"
 #include "units/error.h"
@@ -25,7 +26,7 @@ struct Stem {
   std::string_view name;
   Function function;
 };
-constexpr std::array<Stem, 30> kStems = {{
+constexpr std::array<Stem, 33> kStems = {{
     {"act", Function::act},
     {"power", Function::power},
     {"entry", Function::entry},
@@ -38,6 +39,7 @@ constexpr std::array<Stem, 30> kStems = {{
     {"id", Function::identity},
     {"exp_dot", Function::exp_dot},
     {"attention_scale", Function::attention_scale},
+    {"exp", Function::exp},
     {"exp_shift", Function::exp_shift},
     {"onehot", Function::onehot},
     {"position", Function::position},
@@ -48,6 +50,8 @@ constexpr std::array<Stem, 30> kStems = {{
     {"affinity", Function::affinity},
     {"moment0", Function::moment},
     {"moment1", Function::moment},
+    {"direction", Function::direction},
+    {"orthogonal", Function::orthogonal},
     {"stepped", Function::stepped},
     {"limited", Function::limited},
     {"nonfinite", Function::nonfinite},
@@ -267,6 +271,7 @@ void smooth_values(const Meanings& m, const MeantFunction& f, const FunctionRow<
   if (kind == Function::power) return entries.template each<1>([](Entry x) { return x[0] * x[0]; });
   if (kind == Function::entry) return entries.template each<1>([](Entry x) { return x[0]; });
   if (kind == Function::identity) return entries.template each<1>([](Entry x) { return x[0]; });
+  if (kind == Function::exp) return entries.template each<1>([](Entry x) { return exp_of(x[0]); });
   if (kind == Function::log) return entries.template each<1>([](Entry x) { return log_of(x[0]); });
   if (kind == Function::inverse)
     return entries.template each<1>([](Entry x) { return T(1) / x[0]; });
@@ -288,9 +293,11 @@ struct Plain {
   Function function;
   double (*value)(const Meanings&, const MeantFunction&, Operands, const FunctionPlace&);
 };
-constexpr std::array<Plain, 12> kPlain = {{
+constexpr std::array<Plain, 13> kPlain = {{
     {Function::stepped, [](const Meanings& m, const MeantFunction& f, Operands x,
                            const FunctionPlace& p) { return stepped(m, f, x, p.step); }},
+    {Function::direction, [](const Meanings& m, const MeantFunction&, Operands x,
+                             const FunctionPlace&) { return x.back() + m.first_decay * x[0]; }},
     {Function::limited, [](const Meanings& m, const MeantFunction&, Operands x,
                            const FunctionPlace&) { return limited(m, x); }},
     {Function::nonfinite, [](const Meanings&, const MeantFunction&, Operands x,
@@ -403,11 +410,25 @@ std::vector<T> normal_of_head(const Meanings& m, const std::vector<std::vector<T
   return {y};
 }
 
+/// The first of the dims that it sees whole, as many as its name says, are the rows of the matrix.
+std::vector<double> orthogonalised(const MeantFunction& f, const std::vector<double>& matrix,
+                                   const FunctionPlace& place) {
+  std::int64_t rows = 1;
+  for (std::int64_t d = 0; d < f.number; ++d) rows *= place.sizes.at(static_cast<std::size_t>(d));
+  return orthogonal(matrix, static_cast<std::size_t>(rows));
+}
+template <class T>
+std::vector<T> orthogonalised(const MeantFunction& /*f*/, const std::vector<T>& /*matrix*/,
+                              const FunctionPlace& /*place*/) {
+  fail_internally("a step has no derivative");
+}
+
 template <class T>
 std::vector<T> vector_value(const Meanings& m, const MeantFunction& f,
                             const std::vector<std::vector<T>>& x, const FunctionPlace& place) {
   const Function kind = f.function;
   if (kind == Function::route) return routed(m, f, x);
+  if (kind == Function::orthogonal) return orthogonalised(f, x[0], place);
   if (kind == Function::affinity) return softmax(x[0], std::vector<char>(x[0].size(), 1));
   if (kind == Function::power_of_head) return power_of_head(x, place);
   if (kind == Function::normal_of_head) return normal_of_head(m, x, place);
@@ -545,7 +566,7 @@ double rotation_of(const Meanings& m, const FunctionPlace& place, std::size_t po
 bool sees_vectors(Function function) {
   return function == Function::route || function == Function::affinity ||
          function == Function::chosen || function == Function::power_of_head ||
-         function == Function::normal_of_head;
+         function == Function::normal_of_head || function == Function::orthogonal;
 }
 
 void values_of(const Meanings& m, const MeantFunction& f, const std::vector<std::vector<double>>& x,

@@ -77,6 +77,7 @@ enum class Function : std::uint8_t {
   inverse,
   ratio,
   identity,
+  exp,
   exp_dot,
   attention_scale,
   exp_shift,
@@ -88,6 +89,8 @@ enum class Function : std::uint8_t {
   route,
   affinity,
   moment,
+  direction,   // of a step, from momentum and gradient
+  orthogonal,  // a matrix with its singular values near one
   stepped,
   limited,
   nonfinite,
@@ -113,7 +116,7 @@ MeantFunction meant(const std::string& function, const std::string& kernel);
 /// What a function may depend on beside its operands.
 struct FunctionPlace {
   std::array<std::int64_t, 8> positions{};  // where the entry stands, by position of the function
-  std::array<std::int64_t, 8> sizes{};      // how long those dims are
+  std::array<std::int64_t, 8> sizes{};      // how long those dims are; without any, those it sees
   double count = 1;                         // entries that a statistic was taken over
   std::int64_t step = 1;
   std::uint64_t draw = 0;  // what random numbers are drawn for

@@ -57,6 +57,9 @@ ReferenceRequest request_of(const Job& job) {
   request.rules.push_back(names(job.optimizer.other_states));
   const Optimizer optimizer = job.optimizer;
   request.rule_of = [optimizer](const Parameter& p) { return is_other(optimizer, p) ? 1 : 0; };
+  request.sees_matrices = [optimizer](const Parameter& p) {
+    return region_of(optimizer, p) == UpdateRegion::matrix && p.dims.size() > 1;
+  };
   request.clips = job.clips_by_global_norm;
   request.scales_loss = job.scales_loss_dynamically;
   request.balance = balance_of(job.balance);

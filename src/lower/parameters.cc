@@ -389,7 +389,9 @@ ParameterPlan plan_of(Lowering& in, int k, std::size_t p, const std::vector<int>
   ParameterPlan plan{.source = &source.parameters[p]};
   plan.name = std::move(name);
   plan.trainable = plan.source->trainable;
-  plan.rule = in.model.reference.kinds[at(k)].parameters[at(pieces.front())].rule;
+  for (const int piece : pieces) {
+    plan.rules.push_back(in.model.reference.kinds[at(k)].parameters[at(piece)].rule);
+  }
   read_pieces(in, k, pieces, plan);
   Keeps keeps;
   for (std::size_t a = 0; a < in.job.placement.axes.size(); ++a) {

@@ -80,7 +80,9 @@ std::vector<Held> Ring::write(const Instruction& call, const std::vector<AxisLis
   call_ = call;
   kept_ = std::move(kept);
   piece_kernel_ = w_.add_kernel(rounds_.piece.kernel);
-  const std::vector<AxisList> partial = partial_of(rounds_.piece, passed);
+  std::vector<AxisList> partial = partial_of(rounds_.piece, passed);
+  // The sums of pieces are those of the rounds.
+  for (AxisList& axes : partial) axes = minus(axes, {axis()});
   for (std::size_t o = 0; o < results_.size(); ++o) partial_[at(results_[o])] = partial[o];
   std::vector<Held> pieces = own_pieces();
   for (std::int64_t round = 0; round < devices_; ++round) {
@@ -100,8 +102,8 @@ std::vector<Held> Ring::write(const Instruction& call, const std::vector<AxisLis
   return out;
 }
 
-/// The axes along which what a part of the kernel gives is still to be put together. The ring's own
-/// is none of them: its sums are those of the rounds.
+/// The axes along which what a part of the kernel gives is still to be put together, but for sums
+/// over the ring's dim.
 std::vector<AxisList> Ring::partial_of(const KernelPart& part,
                                        const std::vector<AxisList>& inputs) const {
   std::vector<Division> by;
@@ -112,7 +114,7 @@ std::vector<AxisList> Ring::partial_of(const KernelPart& part,
   std::vector<AxisList> out;
   out.reserve(results->size());
   for (const PartialResult& r : *results) {
-    out.push_back(minus(r.axes, {in_.mesh.micro_axis(), axis()}));
+    out.push_back(minus(r.axes, {in_.mesh.micro_axis()}));
   }
   return out;
 }

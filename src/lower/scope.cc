@@ -82,15 +82,35 @@ void require_override(const std::string& axis, const How& own, const Override& o
          "experts cut by experts or as tensors, other classes as the axis is");
 }
 
+/// Parts of matrices that come together for the update are those of an axis that cuts no matrix.
+void require_whole_matrix(const Job& job, const Parameter& parameter) {
+  for (const AxisPlacement& axis : job.placement.axes) {
+    const How& how = how_of(axis, parameter.classes, std::nullopt);
+    const bool cuts = std::ranges::any_of(
+        parameter.dims, [&](const Dim& dim) { return contains(how.tensor_indices, dim.index); });
+    if (how.cut != Cut::tensor || axis.degree == 1 || !cuts) continue;
+    if (how.modes.optimizer != Mode::sharded_gather) continue;
+    refuse(kPlacement, std::string(axis.axis.text()),
+           "cuts matrices that are put together for the update, as " + parameter.name +
+               ": no step program yet",
+           "an optimizer that updates each element by itself, or axes that cut no matrices");
+  }
+}
+
 void require_optimizer(const Job& job) {
   for (const UnitKind& kind : job.model.kinds) {
     for (const Parameter& parameter : kind.parameters) {
-      const bool whole = region_of(job.optimizer, parameter) == UpdateRegion::element;
-      if (!parameter.trainable || whole) continue;
+      const UpdateRegion region = region_of(job.optimizer, parameter);
+      const bool known = region == UpdateRegion::element || region == UpdateRegion::matrix;
+      if (region == UpdateRegion::matrix && parameter.trainable) {
+        require_whole_matrix(job, parameter);
+      }
+      if (!parameter.trainable || known) continue;
       refuse("--optimizer", job.optimizer.name,
              "updates " + parameter.name +
-                 " in pieces (blocks, rows and columns, or whole matrices): no step program yet",
-             "optimizers that update each element by itself: adamw, lion, momentum, sgd");
+                 " in pieces (blocks, or rows and columns): no step program yet",
+             "optimizers that update each element by itself, or whole matrices: adamw, lion, muon, "
+             "sgd");
     }
   }
 }
@@ -156,6 +176,12 @@ void refuse_beside(const std::string& first, const std::string& second, const ch
   if (!first.empty()) refuse(kPlacement, first + " " + second, problem, allowed);
 }
 
+bool has_sinks(const UnitKind& kind) {
+  return std::ranges::any_of(kind.operators, [](const Operator& op) {
+    return op.kind == OpKind::attention && !op.parameters.empty();
+  });
+}
+
 /// One ring at a time, beside axes that exchange heads and divide the tokens of its parts.
 void require_attention(const Job& job) {
   std::string ring;
@@ -177,6 +203,11 @@ void require_attention(const Job& job) {
                   "pass keys and values round a ring of several axes: no step program yet",
                   "one axis for the ring, beside axes that exchange heads");
     ring = name;
+  }
+  const bool sinks = std::ranges::any_of(job.model.kinds, has_sinks);
+  if (sinks && !heads.empty()) {
+    refuse(kPlacement, heads, "exchanges heads of attention with sinks: no step program yet",
+           "keys gathered or round a ring");
   }
   if (ring.empty()) return;
   refuse_beside(whole, ring,

@@ -261,8 +261,7 @@ void UnitBackward::add_call(const Applied& a, const std::vector<AxisList>& passe
     }
   }
   if (a.ring >= 0) {
-    std::vector<Held> made = Ring(in_, values_, a).write(instruction, all);
-    for (std::size_t i = 0; i < a.to.size(); ++i) values_.give(a.to[i], made[i]);
+    give_of_ring(a, Ring(in_, values_, a).write(instruction, all));
     return;
   }
   const auto partial = results_of(w_.kernel(a.kernel), a.by, all);
@@ -283,6 +282,22 @@ void UnitBackward::add_call(const Applied& a, const std::vector<AxisList>& passe
   }
   w_.add(std::move(instruction));
   for (auto& [v, held] : made) values_.give(v, held, goes_back(a, v));
+  for (int plan : finished) uses_.settle(plan);
+}
+
+/// What the rounds made: a parameter that stands behind their sums has its gradient from their end.
+void UnitBackward::give_of_ring(const Applied& a, std::vector<Held> made) {
+  std::vector<int> finished;
+  for (std::size_t i = 0; i < a.to.size(); ++i) {
+    if (!values_.is_parameter(a.to[i])) {
+      values_.give(a.to[i], made[i]);
+      continue;
+    }
+    const int parameter = kind_.values[at(a.to[i])].parameter;
+    w_.move(InstructionKind::copy, made[i].buffer,
+            uses_.gradient(parameter, made[i].spread, finished));
+    w_.drop(made[i]);
+  }
   for (int plan : finished) uses_.settle(plan);
 }
 

@@ -42,6 +42,7 @@ class UnitBackward {
                                            const std::vector<AxisList>& passed) const;
   void add_call(const Applied& a, const std::vector<AxisList>& passed,
                 const std::vector<BufferRef>& incoming);
+  void give_of_ring(const Applied& a, std::vector<Held> made);
   bool goes_back(const Applied& a, int v) const;
   Held gradient_made(const Applied& a, int v, const Spread& spread);
   std::vector<BufferRef> incoming_of(const Applied& a, const std::vector<AxisList>& passed);

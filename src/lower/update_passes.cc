@@ -298,9 +298,12 @@ class UpdateWriter {
     }
   }
 
-  int rule_kernel(const ParameterPlan& plan) const {
-    return in_.model.reference.rules[at(plan.rule)].kernel;
+  /// Of the rule of a piece: all have one, but for matrices, of which each has that of its dims.
+  const Kernel& rule_kernel(const ParameterPlan& plan, std::size_t piece) const {
+    return in_.model.kernels[at(in_.model.reference.rules[at(plan.rules[piece])].kernel)];
   }
+
+  static bool takes_any_dims(const Kernel& rule) { return rule.dims.front().name == kAnyDims; }
 
   void update(Update& u) {
     const ParameterPlan& plan = *u.held.plan;
@@ -310,15 +313,42 @@ class UpdateWriter {
     std::vector<BufferRef> outputs = inputs;
     inputs.push_back(u.gradient);
     inputs.insert(inputs.end(), numbers_.taken().begin(), numbers_.taken().end());
-    Instruction update{.kind = InstructionKind::update};
-    update.kernel = w_.add_kernel(in_.model.kernels[at(rule_kernel(plan))]);
-    update.inputs = std::move(inputs);
-    update.outputs = std::move(outputs);
-    update.label = plan.name;
-    w_.add(std::move(update));
+    const Instruction update{.kind = InstructionKind::update,
+                             .inputs = std::move(inputs),
+                             .outputs = std::move(outputs),
+                             .label = plan.name};
+    if (takes_any_dims(rule_kernel(plan, 0))) {
+      apply(rule_kernel(plan, 0), update);
+    } else {
+      update_each_piece(plan, update);
+    }
     if (u.made) temporary_.push_back(u.gradient);
     if (plan.has_master) from_master(u);
     for (const auto& [from, to] : u.back) bring(from, to);
+  }
+
+  void apply(const Kernel& rule, Instruction update) {
+    update.kernel = w_.add_kernel(rule);
+    w_.add(std::move(update));
+  }
+
+  /// The matrices of a fused tensor one after the other.
+  void update_each_piece(const ParameterPlan& plan, const Instruction& whole) {
+    const auto count = plan.pieces.size();
+    for (std::size_t piece = 0; piece < count; ++piece) {
+      Instruction update = whole;
+      for (std::vector<BufferRef>* refs : {&update.inputs, &update.outputs}) {
+        for (BufferRef& ref : *refs) {
+          if (count > 1 && has_pieces(ref)) ref.piece = static_cast<int>(piece);
+        }
+      }
+      apply(rule_kernel(plan, piece), std::move(update));
+    }
+  }
+
+  /// Not so the factor of all gradients.
+  bool has_pieces(const BufferRef& ref) const {
+    return w_.family_at(ref.family).type.pieces.size() > 1;
   }
 
   /// Without a master, the parameter itself is updated: the owner's part of it, where the optimizer

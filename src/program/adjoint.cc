@@ -151,6 +151,7 @@ class Differentiation {
     const int made = s.result.tensor;
     if (!active_[at(made)] || gradients_[made].empty()) return;
     if (!s.is_linear() && stops(s)) return;
+    if (s.function == "exp") return differentiate_exp(s);
     const Operand dy{gradient_of(made), s.result.dims};
     if (s.is_linear()) {
       for (const Product& p : s.products) differentiate(p, dy);
@@ -179,6 +180,15 @@ class Differentiation {
     if (s.function == "ratio") return differentiate_ratio(s, dy);
     for (std::size_t i = 0; i < s.operands.size(); ++i) {
       if (active_[at(s.operands[i].tensor)]) differentiate_operand(s, i, dy);
+    }
+  }
+
+  /// z = exp(x): dx = dz z, of each share of dz by itself. What devices add up are then products, and
+  /// not such a sum times a number.
+  void differentiate_exp(const Statement& s) {
+    for (Product share : gradients_[s.result.tensor]) {
+      share.operands.push_back(value_operand(s.result));
+      give(s.operands[0], std::move(share));
     }
   }
 

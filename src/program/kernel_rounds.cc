@@ -120,7 +120,9 @@ class Rounds {
       : kernel_(kernel),
         dim_(dim),
         sum_(kernel.tensors.size(), false),
-        late_(kernel.tensors.size(), false) {}
+        late_(kernel.tensors.size(), false),
+        in_end_(kernel.tensors.size(), false),
+        apart_(kernel.tensors.size(), -1) {}
 
   std::optional<KernelRounds> split() {
     for (const Statement& s : kernel_.statements) {
@@ -131,13 +133,16 @@ class Rounds {
       const bool is_output = t < kernel_.inputs + kernel_.outputs;
       if (is_output && !late_[at(t)] && !sum_[at(t)] &&
           !holds_one(kernel_.tensors[at(t)].dims, dim_)) {
-        return std::nullopt;  // of no piece: each would give it once more
+        // Of no piece: each would give it once more.
+        if (apart_[at(t)] < 0) return std::nullopt;
+        make_in_end(t);
       }
-      const bool asked = is_output && !late_[at(t)];
+      const bool asked = is_output && !in_end_[at(t)];
       if (asked || (sum_[at(t)] && is_read_late(t))) results.push_back(t);
     }
     std::vector<int> inputs(at(kernel_.inputs));
     for (int i = 0; i < kernel_.inputs; ++i) inputs[at(i)] = i;
+    drop_unread(results);
     KernelRounds out{.piece = part_of_kernel(kernel_, pieces_, inputs, results), .end = {}};
     out.piece.kernel.name = kernel_.name + "-piece";
     validate(out.piece.kernel);
@@ -155,18 +160,57 @@ class Rounds {
     const Use use = use_of(s, dim_);
     if (use == Use::whole || (follows && use != Use::none)) return false;
     if (follows) {
-      // Of what pieces make, the end reads the sums only.
+      // Of what pieces make, the end reads the sums only; what has nothing to do with pieces it
+      // makes by itself.
       const bool reads_pieces = any_operand(s, [&](const Operand& o) {
-        return o.tensor >= kernel_.inputs && !sum_[at(o.tensor)] && !late_[at(o.tensor)];
+        if (o.tensor >= kernel_.inputs && apart_[at(o.tensor)] >= 0) make_in_end(o.tensor);
+        return o.tensor >= kernel_.inputs && !sum_[at(o.tensor)] && !in_end_[at(o.tensor)];
       });
       if (reads_pieces) return false;
       late_[at(s.result.tensor)] = true;
+      in_end_[at(s.result.tensor)] = true;
       end_.push_back(s);
     } else {
       sum_[at(s.result.tensor)] = use == Use::sum;
+      if (use == Use::none && is_apart(s)) {
+        apart_[at(s.result.tensor)] = static_cast<int>(pieces_.size());
+      }
       pieces_.push_back(s);
     }
     return true;
+  }
+
+  bool is_apart(const Statement& s) const {
+    return !any_operand(s, [&](const Operand& o) {
+      return o.tensor >= kernel_.inputs && apart_[at(o.tensor)] < 0;
+    });
+  }
+
+  /// Makes a tensor that has nothing to do with the dim in the end, with what it follows from; the
+  /// pieces make it too where they read it.
+  void make_in_end(int tensor) {
+    if (in_end_[at(tensor)]) return;
+    const Statement& s = pieces_[at(apart_[at(tensor)])];
+    any_operand(s, [&](const Operand& o) {
+      if (o.tensor >= kernel_.inputs) make_in_end(o.tensor);
+      return false;
+    });
+    in_end_[at(tensor)] = true;
+    end_.push_back(s);
+  }
+
+  /// Takes out of the pieces what is made in the end and what no piece needs.
+  void drop_unread(const std::vector<int>& results) {
+    std::vector<bool> read(kernel_.tensors.size(), false);
+    for (int t : results) read[at(t)] = true;
+    for (std::size_t i = pieces_.size(); i-- > 0;) {
+      if (!read[at(pieces_[i].result.tensor)]) continue;
+      any_operand(pieces_[i], [&](const Operand& o) {
+        read[at(o.tensor)] = true;
+        return false;
+      });
+    }
+    std::erase_if(pieces_, [&](const Statement& s) { return !read[at(s.result.tensor)]; });
   }
 
   bool is_read_late(int tensor) const {
@@ -179,13 +223,13 @@ class Rounds {
     std::vector<int> inputs;
     for (const Statement& s : end_) {
       any_operand(s, [&](const Operand& o) {
-        if (!late_[at(o.tensor)] && !holds_one(inputs, o.tensor)) inputs.push_back(o.tensor);
+        if (!in_end_[at(o.tensor)] && !holds_one(inputs, o.tensor)) inputs.push_back(o.tensor);
         return false;
       });
     }
     std::vector<int> outputs;
     for (int t = kernel_.inputs; t < kernel_.inputs + kernel_.outputs; ++t) {
-      if (late_[at(t)]) outputs.push_back(t);
+      if (in_end_[at(t)]) outputs.push_back(t);
     }
     KernelPart out = part_of_kernel(kernel_, end_, inputs, outputs);
     out.kernel.name = kernel_.name + "-end";
@@ -194,8 +238,12 @@ class Rounds {
 
   const Kernel& kernel_;
   int dim_ = 0;
-  std::vector<bool> sum_;   // by tensor: summed over the dim
-  std::vector<bool> late_;  // by tensor: follows from such a sum
+  std::vector<bool> sum_;     // by tensor: summed over the dim
+  std::vector<bool> late_;    // by tensor: follows from such a sum
+  std::vector<bool> in_end_;  // by tensor: made in the end
+  /// By tensor that has nothing to do with the dim, nor has what it follows from: its statement
+  /// among those of the pieces. Else -1.
+  std::vector<int> apart_;
   std::vector<Statement> pieces_;
   std::vector<Statement> end_;
 };

@@ -190,8 +190,48 @@ int KindBuilder::parameter(int p, const Dims& dims) {
   kind_.parameters.push_back({.name = from.name + mark,
                               .value = value,
                               .trainable = from.trainable,
-                              .rule = request_.rule_of ? request_.rule_of(from) : 0});
+                              .rule = rule_of(p, dims)});
   return value;
+}
+
+/// Of a rule that sees matrices there is one for each form of them. Matrices that are fused in one
+/// tensor are matrices of their own.
+int KindBuilder::rule_of(int p, const Dims& dims) {
+  const Parameter& from = source_->parameters[at(p)];
+  const int rule = request_.rule_of ? request_.rule_of(from) : 0;
+  if (!request_.sees_matrices || !from.trainable || !request_.sees_matrices(from)) return rule;
+  const auto [found, fresh] = shaped_.try_emplace({rule, names(dims)}, 0);
+  if (fresh) {
+    const RuleMatrix matrix = matrix_of(from, dims);
+    found->second = add_rule(at(rule), &matrix);
+  }
+  return found->second;
+}
+
+/// Experts are matrices side by side. The second side of a matrix is the parameter's last dim, which
+/// may be several here.
+RuleMatrix KindBuilder::matrix_of(const Parameter& parameter, const Dims& dims) const {
+  RuleMatrix out;
+  const Dims sides(dims.begin() + (parameter.dims.size() > 2 ? 1 : 0), dims.end());
+  out.dims = names(dims).substr(1);
+  out.whole = names(sides).substr(1);
+  out.rows = static_cast<int>(sides.size());
+  for (std::int64_t columns = 1; out.rows > 1 && columns < parameter.dims.back().size; --out.rows) {
+    columns *= out_.dims[at(sides[at(out.rows - 1)])].extent;
+  }
+  return out;
+}
+
+int KindBuilder::add_rule(std::size_t i, const RuleMatrix* matrix) {
+  Reference& r = out_.reference;
+  const auto number = static_cast<int>(r.rules.size());
+  r.rules.push_back({.kernel = add_kernel(rule_kernel({.states = request_.rules[i],
+                                                       .number = number,
+                                                       .has_factor = r.clip_kernel >= 0,
+                                                       .may_be_skipped = request_.scales_loss,
+                                                       .matrix = matrix})),
+                     .states = request_.rules[i]});
+  return number;
 }
 
 int KindBuilder::whole_parameter(int p) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "program/model_reference.h"
+#include "program/update_rules.h"
 
 namespace placet {
 
@@ -106,6 +107,9 @@ class KindBuilder {
   void add_loss(int value);
   ReferenceRequest::Balance balance() const { return request_.balance; }
 
+  /// A kernel for the i-th rule of the request; gives the number of the reference's rule.
+  int add_rule(std::size_t i, const RuleMatrix* matrix);
+
   KernelWriter writer(const std::string& name) const { return {out_.dims, name}; }
   int add_kernel(const std::string& text);
   void apply(const KernelWriter& kernel, std::vector<int> inputs, std::vector<int> outputs,
@@ -121,10 +125,13 @@ class KindBuilder {
   void read_heads(const UnitKind& kind);
   void add_heads(const Dim& d, Dims& dims);
   void add_dim(const Dim& d, Dims& dims);
+  int rule_of(int p, const Dims& dims);
+  RuleMatrix matrix_of(const Parameter& parameter, const Dims& dims) const;
 
   ModelReference& out_;
   const ReferenceRequest& request_;
-  std::map<std::string, int> known_;  // kernels by text
+  std::map<std::string, int> known_;                   // kernels by text
+  std::map<std::pair<int, std::string>, int> shaped_;  // rules of matrices by rule and dims
   Heads heads_;
   std::int64_t experts_ = 0, choices_of_kind_ = 0;
   const UnitKind* source_ = nullptr;

@@ -297,10 +297,9 @@ void rotate(KindBuilder& unit, int from, int to) {
 
 /// Softmax without its shift, which changes nothing over the reals: exp(c q k), its sum over the
 /// keys, the values weighted by it, and their ratio. Of the scale c of scores only the size of a
-/// head is known.
+/// head is known. A sink is a score of a head that no value stands behind: it is in the sum alone.
 void add_attention(KindBuilder& unit, const Operator& op) {
   if (op.inputs.size() > 3) refuse_part("attention that selects its keys");
-  if (!op.parameters.empty()) refuse_part("attention with sinks");
   const int q = unit.value_of(op.inputs[0]);
   const int key = unit.value_of(op.inputs[1]);
   const int v = unit.value_of(op.inputs[2]);
@@ -319,18 +318,29 @@ void add_attention(KindBuilder& unit, const Operator& op) {
   k.input("v" + v_list);
   k.output("o" + o_list);
   k.output("l" + k.list(l_dims));
+  std::vector<int> inputs{q, key, v};
+  std::string sink;
+  for (const int parameter : op.parameters) {
+    inputs.push_back(unit.whole_parameter(parameter));
+    const std::string each = k.list(unit.dims_at(inputs.back()));
+    k.input("s" + each);
+    k.line("z" + each + " = exp(s" + each + ")");
+    sink += " + z" + each;
+  }
   const std::string function =
       op.window > 0 ? "exp_dot." + std::to_string(op.window) : std::string("exp_dot");
   k.line("c[] = attention_scale." + std::to_string(k.extent(size)) + "()");
   k.line("w" + w + " = " + function + "(q" + k.list(unit.dims_at(q)) + ", k" +
          k.list(unit.dims_at(key), {unit.token()}) + ", c[]; whole " + k.named(size) + "; at " +
          k.named(unit.token()) + " " + keys + ")");
-  k.line("l" + k.list(l_dims) + " = w" + w);
+  const std::string of_keys = (sink.empty() ? "l" : "e") + k.list(l_dims);
+  k.line(of_keys + " = w" + w);
+  if (!sink.empty()) k.line("l" + k.list(l_dims) + " = " + of_keys + sink);
   const bool drops = op.internals.size() > 5;
   if (drops) k.line("m" + w + " = kept(; at" + unit.names(l_dims) + " " + keys + ")");
   k.line("n" + o_list + " = w" + w + (drops ? " * m" + w : "") + " * v" + v_list);
   k.line("o" + o_list + " = ratio(n" + o_list + ", l" + k.list(l_dims) + ")");
-  unit.apply(k, {q, key, v}, {o, l}, drops ? op.name : "");
+  unit.apply(k, inputs, {o, l}, drops ? op.name : "");
 }
 
 /// Dims of values: their tokens are those of the keys, their size has a name of its own.

@@ -82,7 +82,7 @@ class Builder {
     } else if (request_.scales_loss) {
       r.clip_kernel = unit_.add_kernel("kernel unscale(s[]) -> (c[]) {\n c[] = inv(s[])\n}");
     }
-    for (std::size_t i = 0; i < request_.rules.size(); ++i) add_rule(i);
+    for (std::size_t i = 0; i < request_.rules.size(); ++i) unit_.add_rule(i, nullptr);
   }
 
   /// The loss is multiplied by a number that grows while steps pass without overflow, and shrinks
@@ -97,46 +97,6 @@ class Builder {
     r.adjust_kernel = unit_.add_kernel(
         "kernel adjust(s[], k[], f[]) -> (t[], l[]) {\n t[] = rescaled(s[], k[], f[])\n"
         " l[] = counted(k[], f[])\n}");
-  }
-
-  /// New states from the old ones and the gradient, then the parameter from all of them.
-  void add_rule(std::size_t i) {
-    const std::vector<std::string>& states = request_.rules[i];
-    const std::string mark = i == 0 ? "" : "." + std::to_string(i);
-    std::string inputs = "p[...]";
-    std::string outputs = "q[...]";
-    std::string lines;
-    std::string g = "g[...]";
-    const bool factor = out_.reference.clip_kernel >= 0;
-    const bool skips = request_.scales_loss;
-    if (factor) {
-      lines += " h[...] = g[...] * c[]\n";
-      g = "h[...]";
-    }
-    // What was made is taken unless the step is skipped.
-    const auto make = [&](const std::string& result, const std::string& old,
-                          const std::string& made) {
-      if (!skips) return " " + result + "[...] = " + made + "\n";
-      return " new." + result + "[...] = " + made + "\n " + result + "[...] = unless(" + old +
-             "[...], new." + result + "[...], f[])\n";
-    };
-    std::string made = "p[...]";
-    for (std::size_t s = 0; s < states.size(); ++s) {
-      const std::string old = "s" + std::to_string(s);
-      const std::string next = "t" + std::to_string(s);
-      inputs += ", " + old + "[...]";
-      outputs += ", " + next + "[...]";
-      std::string moment = "moment" + std::to_string(s);
-      moment.append(mark).append("(").append(old).append("[...], ").append(g).append(")");
-      lines += make(next, old, moment);
-      made += std::string(", ") + (skips ? "new." : "") + next + "[...]";
-    }
-    lines += make("q", "p", "stepped" + mark + "(" + made + ", " + g + ")");
-    inputs += std::string(", g[...]") + (factor ? ", c[]" : "") + (skips ? ", f[]" : "");
-    out_.reference.rules.push_back(
-        {.kernel = unit_.add_kernel("kernel update" + mark + "(" + inputs + ") -> (" + outputs +
-                                    ") {\n" + lines + "}"),
-         .states = states});
   }
 
   void add_kind(const UnitKind& kind) {

@@ -20,6 +20,8 @@ struct ReferenceRequest {
   /// Names of the optimizer's states by rule, and the rule of each parameter.
   std::vector<std::vector<std::string>> rules{{}};
   std::function<int(const Parameter&)> rule_of;
+  /// Whether the rule of a parameter orthogonalises matrices: then it sees all of one at once.
+  std::function<bool(const Parameter&)> sees_matrices;
   bool clips = false;        // the gradient's global norm is limited
   bool scales_loss = false;  // by a number that follows from overflows; steps with such are skipped
   /// Routers add a loss of how evenly tokens are spread: those of each sample, or of all samples.

@@ -202,15 +202,20 @@ class Compiler {
     f.inner = entries_of(s.reduced);
     f.result = places(outer, s.result.dims);
     f.index_place = places(index, s.result.dims);
-    for (int d : index) f.indices.push_back({.dim = d, .outer = places(index, {d}), .inner = {}});
+    for (int d : index) {
+      f.indices.push_back(
+          {.dim = d, .extent = extents_[at(d)], .outer = places(index, {d}), .inner = {}});
+    }
     for (const Operand& o : s.operands) f.operands.push_back(operand(s, o, outer));
     if (s.operands.size() > 1) {
       std::ranges::copy_if(s.operands.front().dims, std::back_inserter(f.beyond),
                            [&](int d) { return !contains(s.operands.back().dims, d); });
     }
     for (int d : s.positions) {
-      f.positions.push_back(
-          {.dim = d, .outer = places(outer, {d}), .inner = places(s.reduced, {d})});
+      f.positions.push_back({.dim = d,
+                             .extent = extents_[at(d)],
+                             .outer = places(outer, {d}),
+                             .inner = places(s.reduced, {d})});
     }
     if (f.kind == FunctionKind::chosen || f.kind == FunctionKind::route) {
       if (s.whole.size() != 1 || index.empty()) refuse(s, "chooses along one whole dim");

@@ -48,6 +48,7 @@ enum class FunctionKind : std::uint8_t {
 
 struct PositionCode {
   int dim = 0;  // of the kernel
+  std::int64_t extent = 1;
   Places outer;
   Places inner;
 };

@@ -51,8 +51,8 @@ std::string refusal_of_placement(const std::string& text) {
 
 TEST(Scope, PlainJobIsLowered) { EXPECT_EQ(refusal_of_placement("dp=4:zero1 tp=2:tp"), ""); }
 
-TEST(Scope, OptimizersOfBlocksRowsAndMatrices) {
-  for (const std::string name : {"adam-8bit", "adafactor", "muon"}) {
+TEST(Scope, OptimizersOfBlocksAndRows) {
+  for (const std::string name : {"adam-8bit", "adafactor"}) {
     const std::string text = refusal_of({.placement = "dp=4:zero1", .optimizer = name});
     EXPECT_PRED2(says, text, "--optimizer: '" + name + "'");
     EXPECT_PRED2(says, text, "in pieces");
@@ -236,9 +236,14 @@ TEST(Scope, BalanceOverMicroBatches) {
   EXPECT_EQ(refusal(2), "");
 }
 
-TEST(Scope, AttentionSinks) {
-  EXPECT_PRED2(says, refusal_of({.model = "gpt-oss-20b", .placement = "dp=2:ddp"}),
+TEST(Scope, SinksWhereHeadsAreExchanged) {
+  EXPECT_PRED2(says, refusal_of({.model = "gpt-oss-20b", .placement = "cp=2:ulysses"}),
                "attention with sinks");
+}
+
+TEST(Scope, MatricesThatTensorAxesTear) {
+  EXPECT_PRED2(says, refusal_of({.placement = "tp=2:tensor(S,S*,S,R)", .optimizer = "muon"}),
+               "put together for the update");
 }
 
 TEST(Scope, PoliciesOfEngines) {

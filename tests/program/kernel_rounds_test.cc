@@ -33,6 +33,46 @@ TEST(KernelRoundsTest, SumsArePiecesAndWhatFollowsIsTheEnd) {
                                 "}")));
 }
 
+// A sink s is in the denominator alone, once: with the end of all rounds.
+TEST(KernelRoundsTest, WhatHasNothingToDoWithPiecesIsMadeInTheEnd) {
+  const Kernel attention = kernel_from(
+      "kernel f(q[t e], k[u e], s[]) -> (l[t], d[]) {\n"
+      "  z[] = exp(s[])\n"
+      "  w[t u] = exp_dot(q[t e], k[u e]; whole e; at t u)\n"
+      "  m[t] = w[t u]\n"
+      "  l[t] = m[t] + z[]\n"
+      "  d[] = z[] * z[]\n"
+      "}");
+  const auto rounds = rounds_over(attention, attention.tensors[1].dims[0]);
+  ASSERT_TRUE(rounds.has_value());
+  EXPECT_EQ(to_text(rounds->piece.kernel),
+            to_text(kernel_from("kernel f-piece(q[t e], k[u e], s[]) -> (m[t]) {\n"
+                                "  w[t u] = exp_dot(q[t e], k[u e]; whole e; at t u)\n"
+                                "  m[t] = w[t u]\n"
+                                "}")));
+  ASSERT_TRUE(rounds->end.has_value());
+  EXPECT_EQ(to_text(rounds->end->kernel),
+            to_text(kernel_from("kernel f-end(s[], m[t]) -> (l[t], d[]) {\n"
+                                "  z[] = exp(s[])\n"
+                                "  l[t] = m[t] + z[]\n"
+                                "  d[] = z[] * z[]\n"
+                                "}")));
+}
+
+// The pieces make z as well where they read it.
+TEST(KernelRoundsTest, WhatPiecesReadTheyMakeThemselves) {
+  const Kernel kernel = kernel_from(
+      "kernel f(a[t], b[u], s[]) -> (y[t], d[]) {\n"
+      "  z[] = exp(s[])\n"
+      "  y[t] = a[t] * b[u] * z[]\n"
+      "  d[] = z[]\n"
+      "}");
+  const auto rounds = rounds_over(kernel, kernel.tensors[1].dims[0]);
+  ASSERT_TRUE(rounds.has_value() && rounds->end.has_value());
+  EXPECT_EQ(rounds->piece.kernel.statements.size(), 2U);
+  EXPECT_EQ(rounds->end->kernel.statements.size(), 2U);
+}
+
 // Each piece gives its part of y and a summand of s: nothing is left for an end.
 TEST(KernelRoundsTest, PiecesOfAResultNeedNoEnd) {
   const Kernel kernel = kernel_from(
