@@ -55,7 +55,8 @@ def kept_folder(name):
     root = os.environ.get("PLACET_RECORDS")
     if not root:
         return None
-    there = {one.metadata["Name"].lower(): one.version for one in importlib.metadata.distributions()}
+    found = importlib.metadata.distributions()
+    there = {one.metadata["Name"].lower(): one.version for one in found}
     versions = [f"{one}-{there[one]}" for one in VERSIONED if one in there]
     return pathlib.Path(root) / " ".join(versions) / name.replace("/", "_")
 

@@ -115,6 +115,7 @@ class DegreeRun {
       case FunctionKind::exp_shift:
         return {.degree = 2, .inverted = 1};
       case FunctionKind::exp_dot:
+      case FunctionKind::exp_seen:
       case FunctionKind::unknown:
       case FunctionKind::draw:
       case FunctionKind::route:

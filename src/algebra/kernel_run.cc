@@ -128,6 +128,11 @@ std::int64_t position_of(const PositionCode& p, std::size_t outer, std::size_t i
   return begin + p.outer[outer] + p.inner[inner];
 }
 
+/// Whether a query sees a key; without a window: all up to itself.
+bool sees(const FunctionCode& f, std::int64_t query, std::int64_t key) {
+  return key <= query && (f.window <= 0 || query - key < f.window);
+}
+
 }  // namespace
 
 Element KernelRunner::value(const FunctionCode& f, Entry e, const CallContext& context) const {
@@ -143,6 +148,9 @@ Element KernelRunner::value(const FunctionCode& f, Entry e, const CallContext& c
       return position(0) == position(1) ? 1 : 0;
     case FunctionKind::exp_dot:
       return weight_of_key(f, e, context);
+    case FunctionKind::exp_seen:
+      if (!sees(f, position(0), position(1))) return 0;
+      return KeyedHash::element(hash_of_numbers(f, e, f.name, context));
     case FunctionKind::exp_shift:
       return shifted(operand(f, 0, e), operand(f, 1, e), context.hash);
     case FunctionKind::unknown:
@@ -161,7 +169,7 @@ Element KernelRunner::weight_of_key(const FunctionCode& f, Entry e,
                                     const CallContext& context) const {
   const std::int64_t query = position_of(f.positions[0], e.outer, e.inner, context.begins);
   const std::int64_t key = position_of(f.positions[1], e.outer, e.inner, context.begins);
-  if (key > query || (f.window > 0 && query - key >= f.window)) return 0;
+  if (!sees(f, query, key)) return 0;
   const OperandCode& a = f.operands[0];
   const OperandCode& b = f.operands[1];
   const Element* q =
@@ -176,9 +184,9 @@ Element KernelRunner::weight_of_key(const FunctionCode& f, Entry e,
   return exponential(lifted(dot, context.hash));
 }
 
-/// The hash of a name and the function's operands and positions.
-std::uint64_t KernelRunner::hash_of_operands(const FunctionCode& f, Entry e, std::uint64_t name,
-                                             const CallContext& context) const {
+/// The hash of a name and the function's operands.
+std::uint64_t KernelRunner::hash_of_numbers(const FunctionCode& f, Entry e, std::uint64_t name,
+                                            const CallContext& context) const {
   std::uint64_t h = context.hash.start(name);
   if (f.kind == FunctionKind::draw) h = context.hash.step(h, context.draw);
   for (const OperandCode& o : f.operands) {
@@ -186,6 +194,13 @@ std::uint64_t KernelRunner::hash_of_operands(const FunctionCode& f, Entry e, std
         tensors_[static_cast<std::size_t>(o.tensor)] + o.outer[e.outer] + o.inner[e.inner];
     for (const std::uint32_t a : o.along) h = context.hash.step(h, x[a]);
   }
+  return h;
+}
+
+/// The same with the function's positions.
+std::uint64_t KernelRunner::hash_of_operands(const FunctionCode& f, Entry e, std::uint64_t name,
+                                             const CallContext& context) const {
+  std::uint64_t h = hash_of_numbers(f, e, name, context);
   for (const PositionCode& p : f.positions) {
     const std::int64_t position = position_of(p, e.outer, e.inner, context.begins);
     h = context.hash.step(h, static_cast<std::uint64_t>(position));

@@ -52,6 +52,8 @@ class KernelRunner {
   Element operand(const FunctionCode& f, std::size_t which, Entry e) const;
   Element value(const FunctionCode& f, Entry e, const CallContext& context) const;
   Element weight_of_key(const FunctionCode& f, Entry e, const CallContext& context) const;
+  std::uint64_t hash_of_numbers(const FunctionCode& f, Entry e, std::uint64_t name,
+                                const CallContext& context) const;
   std::uint64_t hash_of_operands(const FunctionCode& f, Entry e, std::uint64_t name,
                                  const CallContext& context) const;
   void number_indices(const FunctionCode& f, const std::int64_t* begins);

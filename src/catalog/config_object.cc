@@ -42,15 +42,53 @@ constexpr std::array kIrrelevant{
     "rope_interleave", "rotary_emb_base", "rope_local_base_freq", "rope_type", "original_rope",
     "original_max_position_embeddings", "partial_rotary_factor", "rotary_pct", "scale_attn_weights",
     "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "attention_softmax_in_fp32",
-    "scale_attention_softmax_in_fp32", "softmax_scale", "query_pre_attn_scalar",
-    "attn_logit_softcapping", "attn_scale", "floor_scale", "attn_temperature_tuning", "logit_scale",
-    "embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling",
-    "scale_emb", "scale_depth", "dim_model_base", "clip_qkv", "residual_in_fp32",
-    "rescale_prenorm_residual", "router_aux_loss_coef", "output_router_logits",
-    "router_jitter_noise", "input_jitter_noise", "router_z_loss_coef", "aux_loss_alpha", "seq_aux",
-    "scoring_func", "topk_method", "topk_group", "n_group", "num_expert_group",
-    "num_limited_groups", "norm_topk_prob", "routed_scaling_factor", "ep_size", "moe_jitter_eps",
-    "moe_loss_weight", "moe_normalize_expert_weights", "z_loss_coefficient", "moe_norm_min"};
+    "scale_attention_softmax_in_fp32", "softmax_scale", "query_pre_attn_scalar", "attn_scale",
+    "floor_scale", "attn_temperature_tuning", "logit_scale", "embedding_multiplier",
+    "residual_multiplier", "attention_multiplier", "logits_scaling", "scale_emb", "scale_depth",
+    "dim_model_base", "clip_qkv", "residual_in_fp32", "rescale_prenorm_residual",
+    "router_aux_loss_coef", "output_router_logits", "router_jitter_noise", "input_jitter_noise",
+    "router_z_loss_coef", "aux_loss_alpha", "seq_aux", "scoring_func", "topk_method", "topk_group",
+    "n_group", "num_expert_group", "num_limited_groups", "norm_topk_prob", "routed_scaling_factor",
+    "ep_size", "moe_jitter_eps", "moe_loss_weight", "moe_normalize_expert_weights",
+    "z_loss_coefficient", "moe_norm_min"};
+
+/// Keys of what is computed that changes no byte: no step program has it, and each says so.
+struct LeftOut {
+  std::string_view key;
+  std::string_view what;
+  double neutral = 0;  // the value that changes nothing
+};
+constexpr std::array<LeftOut, 17> kLeftOut{{
+    {"clip_qkv", "queries, keys and values are clipped"},
+    {"attn_temperature_tuning", "queries are scaled by their position"},
+    {"router_z_loss_coef", "a loss of the router's logits"},
+    {"z_loss_coefficient", "a loss of the logits"},
+    {"router_jitter_noise", "noise on what the router takes"},
+    {"input_jitter_noise", "noise on what the experts take"},
+    {"moe_jitter_eps", "noise on what the router takes"},
+    {"embedding_multiplier", "a constant factor of the embedding", 1},
+    {"scale_emb", "a constant factor of the embedding", 1},
+    {"residual_multiplier", "a constant factor of what blocks add", 1},
+    {"scale_depth", "a constant factor of what blocks add", 1},
+    {"logits_scaling", "a constant factor of the logits", 1},
+    {"logit_scale", "a constant factor of the logits", 1},
+    {"routed_scaling_factor", "a constant factor of what experts add", 1},
+    {"n_group", "experts are chosen among those of a few groups", 1},
+    {"num_expert_group", "experts are chosen among those of a few groups", 1},
+    {"num_limited_groups", "experts are chosen among those of a few groups", 1},
+}};
+
+std::vector<std::string> left_out_of(const Json& object) {
+  std::vector<std::string> out;
+  for (const LeftOut& one : kLeftOut) {
+    const auto found = object.find(std::string(one.key));
+    if (found == object.end() || found->is_null() || *found == Json(false)) continue;
+    if (found->is_number() && found->get<double>() == one.neutral) continue;
+    const std::string value = found->is_boolean() ? "" : " " + shorten(*found);
+    out.push_back(std::string(one.what) + " (" + std::string(one.key) + value + ")");
+  }
+  return out;
+}
 
 bool begins_with_any(std::string_view name, Keys words) {
   return std::ranges::any_of(words, [name](std::string_view w) { return name.starts_with(w); });
@@ -395,6 +433,16 @@ bool ConfigObject::repeats_known(std::string_view key, const Json& value) const 
   return std::ranges::any_of(known_, [&](const std::string& other) {
     return has(other) && *object_->find(other) == value && words_of_key(other) == words;
   });
+}
+
+std::vector<std::string> ConfigObject::left_out() const {
+  std::vector<std::string> out = left_out_of(*object_);
+  for (const auto& [key, value] : object_->items()) {
+    if (!value.is_object()) continue;
+    const std::vector<std::string> inside = left_out_of(value);
+    out.insert(out.end(), inside.begin(), inside.end());
+  }
+  return out;
 }
 
 std::vector<std::string> ConfigObject::finish(std::int64_t layers) const {

@@ -68,6 +68,10 @@ class ConfigObject {
   /// rest is returned, sorted, for a note.
   std::vector<std::string> finish(std::int64_t layers = 0) const;
 
+  /// What the file says is computed and no step program has, in words: "queries, keys and values
+  /// are clipped (clip_qkv 8)".
+  std::vector<std::string> left_out() const;
+
   /// Throws an InputError about a key, for rules between several values. `allowed` may be empty.
   [[noreturn]] void fail(std::string_view key, std::string problem, std::string allowed = "") const;
   /// fail(key) unless `number` is a multiple of `parts`.

@@ -83,6 +83,7 @@ struct AttentionFacts {
   double rotary_fraction = 1;         // of a head, where the file does not say
   QkNormFacts qk_norm;
   WindowFacts window;
+  double caps_scores = 0;  // attn_logit_softcapping where the file does not say; 0: none
   std::string_view sinks;
   Switch sinks_windowed{.fallback = true};  // whether blocks with a window have them
   Switch sinks_full{.fallback = true};      // whether those without have them

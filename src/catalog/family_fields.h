@@ -88,6 +88,7 @@ void visit_fields(Visitor& v, AttentionFacts& f) {
   v("rotary_fraction", f.rotary_fraction);
   v("qk_norm", f.qk_norm);
   v("window", f.window);
+  v("caps_scores", f.caps_scores);
   v("sinks", f.sinks);
   v("sinks_windowed", f.sinks_windowed);
   v("sinks_full", f.sinks_full);

@@ -246,6 +246,7 @@ Architecture read_text_part(const Json& object, const std::string& where, const 
   a.stored = stored_format(config.text_or({"torch_dtype", "dtype"}, ""));
   if (a.name.empty()) a.name = a.family;
   const std::vector<std::string> unused = config.finish(static_cast<std::int64_t>(a.order.size()));
+  a.left_out = config.left_out();
   a.notes.insert(a.notes.begin(), chosen.notes.begin(), chosen.notes.end());
   if (!unused.empty()) a.notes.push_back("keys without meaning here: " + join(unused));
   if (config.has("quantization_config")) {

@@ -9,6 +9,7 @@
 #include "catalog/cluster_parts.h"
 #include "catalog/model_catalog.h"
 #include "catalog/network_words.h"
+#include "catalog/versions.h"
 #include "catalog/word_file.h"
 #include "catalog/words.h"
 #include "units/checked.h"
@@ -237,19 +238,51 @@ Meant meant_cluster(const Catalog& catalog, const std::string& text) {
   return text.find_first_not_of(' ') == std::string::npos ? Meant{text, {}} : meant;
 }
 
+namespace {
+
+/// Releases come more often than what the catalogue knows of them changes: a version of numbers
+/// that it does not have stands for the newest one it has that is not newer and begins with the
+/// same number. Variants of a version ("2024.12-late") are meant by their whole names alone.
+Meant meant_version(const std::vector<std::string>& files, const std::string& text) {
+  const std::size_t at = text.find('@');
+  if (at == std::string::npos) return {text, {}};
+  const std::size_t end = std::min(text.find('+'), text.size());
+  const std::string stem = text.substr(0, end);
+  const std::string asked = stem.substr(at + 1);
+  const auto is_plain = [](std::string_view version) {
+    return !version.empty() && version.find_first_not_of("0123456789.") == std::string_view::npos;
+  };
+  if (!is_plain(asked) || std::ranges::find(files, stem) != files.end()) return {text, {}};
+  std::string newest;
+  for (const std::string& file : files) {
+    if (!file.starts_with(stem.substr(0, at + 1))) continue;
+    const std::string version = file.substr(at + 1);
+    const bool akin = version.substr(0, version.find('.')) == asked.substr(0, asked.find('.'));
+    if (!akin || !is_plain(version) || is_older_version(asked, version)) continue;
+    if (newest.empty() || is_older_version(newest, version)) newest = version;
+  }
+  if (newest.empty()) return {text, {}};
+  const std::string name = stem.substr(0, at + 1) + newest;
+  return {name + text.substr(end),
+          {note_of("--engine", stem, {name, "the newest description that is not newer"})}};
+}
+
+}  // namespace
+
 Meant meant_engine(const Catalog& catalog, const std::string& text) {
   if (names_a_file(text)) return {text, {}};
   const std::size_t end = std::min(text.find_first_of("@+"), text.size());
   const std::string word = text.substr(0, end);
+  const std::vector<std::string> files = names_in(catalog, "engines");
   std::vector<std::string> names;
-  for (const std::string& file : names_in(catalog, "engines")) {
+  for (const std::string& file : files) {
     std::string name = file.substr(0, file.find('@'));
     if (names.empty() || names.back() != name) names.push_back(std::move(name));
   }
-  if (std::ranges::find(names, word) != names.end()) return {text, {}};
+  if (std::ranges::find(names, word) != names.end()) return meant_version(files, text);
   const MeantName meant = meant_name(*shared_words(catalog, "engines"), names, word);
   if (meant.name.empty()) return {text, {}};
-  Meant result{meant.name + text.substr(end), {}};
+  Meant result = meant_version(files, meant.name + text.substr(end));
   if (!meant.note.empty()) result.notes.push_back(note_of("--engine", word, meant));
   return result;
 }

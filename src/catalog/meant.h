@@ -34,7 +34,9 @@ Meant meant_model(const Catalog& catalog, const std::string& word);
 /// its size also as "8x H100", "h100x8", "8 h100" or "2x8xh100" (2 hosts of 8).
 Meant meant_cluster(const Catalog& catalog, const std::string& text);
 
-/// --engine: the name in front of '@' and '+', by data/words/engines.json.
+/// --engine: the name in front of '@' and '+', by data/words/engines.json; a version of numbers
+/// that is not in the catalogue is the newest one there that is not newer and begins with the same
+/// number ("deepspeed@0.18.9" is 0.14).
 Meant meant_engine(const Catalog& catalog, const std::string& text);
 
 /// --precision, --optimizer: by data/words/precisions.json and optimizers.json.

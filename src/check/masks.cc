@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,11 +17,14 @@ namespace {
 /// More classes take longer than what is learned is worth.
 constexpr std::size_t kMostClasses = 64;
 
-/// exp_dot, and with a window exp_dot.W; not its derivatives, of which nothing is known.
+/// exp_dot and exp_seen, and with a window exp_dot.W; not their derivatives, of which nothing is
+/// known.
 bool is_causal(const Statement& s) {
-  const bool named = s.function == "exp_dot" || s.function.starts_with("exp_dot.");
-  return named && s.function.find('\'') == std::string::npos && s.operands.size() >= 2 &&
-         s.positions.size() == 2;
+  const std::string_view name = s.function;
+  const std::string_view stem = name.substr(0, name.find('.'));
+  if (name.find('\'') != std::string_view::npos || s.positions.size() != 2) return false;
+  return (stem == "exp_dot" && s.operands.size() >= 2) ||
+         (stem == "exp_seen" && !s.operands.empty());
 }
 
 /// The axes of the mesh that divide what causal kernels say of where they are.

@@ -21,6 +21,7 @@ Arguments fewest_of(const Meanings& m, const MeantFunction& f) {
     case Function::power:
     case Function::entry:
     case Function::identity:
+    case Function::capped:
     case Function::exp:
     case Function::log:
     case Function::inverse:
@@ -49,6 +50,8 @@ Arguments fewest_of(const Meanings& m, const MeantFunction& f) {
       return {.operands = 1, .positions = 1};
     case Function::normal_of_head:
       return {.operands = 2, .positions = 1};
+    case Function::exp_seen:
+      return {.operands = 1, .positions = 2};
     case Function::exp_dot:
       return {.operands = 2, .positions = 2};
     case Function::position:
@@ -64,10 +67,10 @@ Arguments fewest_of(const Meanings& m, const MeantFunction& f) {
 }
 
 bool has_derivative(Function function) {
-  constexpr std::array kSmooth = {Function::act,     Function::power, Function::entry,
-                                  Function::exp,     Function::log,   Function::identity,
-                                  Function::inverse, Function::ratio, Function::exp_shift,
-                                  Function::moment,  Function::normal};
+  constexpr std::array kSmooth = {Function::act,       Function::power,   Function::entry,
+                                  Function::exp,       Function::capped,  Function::log,
+                                  Function::identity,  Function::inverse, Function::ratio,
+                                  Function::exp_shift, Function::moment,  Function::normal};
   if (function == Function::orthogonal) return false;
   return sees_vectors(function) || std::ranges::find(kSmooth, function) != kSmooth.end();
 }

@@ -26,7 +26,7 @@ struct Stem {
   std::string_view name;
   Function function;
 };
-constexpr std::array<Stem, 33> kStems = {{
+constexpr std::array<Stem, 35> kStems = {{
     {"act", Function::act},
     {"power", Function::power},
     {"entry", Function::entry},
@@ -40,7 +40,9 @@ constexpr std::array<Stem, 33> kStems = {{
     {"exp_dot", Function::exp_dot},
     {"attention_scale", Function::attention_scale},
     {"exp", Function::exp},
+    {"exp_seen", Function::exp_seen},
     {"exp_shift", Function::exp_shift},
+    {"capped", Function::capped},
     {"onehot", Function::onehot},
     {"position", Function::position},
     {"rotation", Function::rotation},
@@ -271,6 +273,10 @@ void smooth_values(const Meanings& m, const MeantFunction& f, const FunctionRow<
   if (kind == Function::power) return entries.template each<1>([](Entry x) { return x[0] * x[0]; });
   if (kind == Function::entry) return entries.template each<1>([](Entry x) { return x[0]; });
   if (kind == Function::identity) return entries.template each<1>([](Entry x) { return x[0]; });
+  if (kind == Function::capped) {
+    const T cap = T(f.number == 0 ? m.score_cap : m.logit_cap);
+    return entries.template each<1>([&](Entry x) { return cap * tanh_of(x[0] / cap); });
+  }
   if (kind == Function::exp) return entries.template each<1>([](Entry x) { return exp_of(x[0]); });
   if (kind == Function::log) return entries.template each<1>([](Entry x) { return log_of(x[0]); });
   if (kind == Function::inverse)
@@ -293,9 +299,14 @@ struct Plain {
   Function function;
   double (*value)(const Meanings&, const MeantFunction&, Operands, const FunctionPlace&);
 };
-constexpr std::array<Plain, 13> kPlain = {{
+constexpr std::array<Plain, 14> kPlain = {{
     {Function::stepped, [](const Meanings& m, const MeantFunction& f, Operands x,
                            const FunctionPlace& p) { return stepped(m, f, x, p.step); }},
+    {Function::exp_seen,
+     [](const Meanings&, const MeantFunction& f, Operands x, const FunctionPlace& p) {
+       const std::int64_t back = p.positions[0] - p.positions[1];
+       return back >= 0 && (f.number <= 0 || back < f.number) ? exp_of(x[0]) : 0.0;
+     }},
     {Function::direction, [](const Meanings& m, const MeantFunction&, Operands x,
                              const FunctionPlace&) { return x.back() + m.first_decay * x[0]; }},
     {Function::limited, [](const Meanings& m, const MeantFunction&, Operands x,
@@ -411,16 +422,10 @@ std::vector<T> normal_of_head(const Meanings& m, const std::vector<std::vector<T
 }
 
 /// The first of the dims that it sees whole, as many as its name says, are the rows of the matrix.
-std::vector<double> orthogonalised(const MeantFunction& f, const std::vector<double>& matrix,
-                                   const FunctionPlace& place) {
+std::size_t rows_of(const MeantFunction& f, const FunctionPlace& place) {
   std::int64_t rows = 1;
   for (std::int64_t d = 0; d < f.number; ++d) rows *= place.sizes.at(static_cast<std::size_t>(d));
-  return orthogonal(matrix, static_cast<std::size_t>(rows));
-}
-template <class T>
-std::vector<T> orthogonalised(const MeantFunction& /*f*/, const std::vector<T>& /*matrix*/,
-                              const FunctionPlace& /*place*/) {
-  fail_internally("a step has no derivative");
+  return static_cast<std::size_t>(rows);
 }
 
 template <class T>
@@ -428,7 +433,6 @@ std::vector<T> vector_value(const Meanings& m, const MeantFunction& f,
                             const std::vector<std::vector<T>>& x, const FunctionPlace& place) {
   const Function kind = f.function;
   if (kind == Function::route) return routed(m, f, x);
-  if (kind == Function::orthogonal) return orthogonalised(f, x[0], place);
   if (kind == Function::affinity) return softmax(x[0], std::vector<char>(x[0].size(), 1));
   if (kind == Function::power_of_head) return power_of_head(x, place);
   if (kind == Function::normal_of_head) return normal_of_head(m, x, place);
@@ -572,7 +576,8 @@ bool sees_vectors(Function function) {
 void values_of(const Meanings& m, const MeantFunction& f, const std::vector<std::vector<double>>& x,
                const FunctionPlace& place, std::vector<double>& values) {
   if (f.derivative < 0) {
-    values = vector_value(m, f, x, place);
+    const bool matrix = f.function == Function::orthogonal;
+    values = matrix ? orthogonal(x[0], rows_of(f, place)) : vector_value(m, f, x, place);
     return;
   }
   std::vector<std::vector<Dual>> seeded;

@@ -102,6 +102,8 @@ const std::vector<Word>& words() {
       number("rotary-base", &Meanings::rotary_base, 1, 1e12, "a number from 1"),
       choice("rotary-pairs", &Meanings::rotary_pairs),
       choice("scaled-attention", &Meanings::scales_attention),
+      number("score-cap", &Meanings::score_cap, kLeast, kMost, kPositive),
+      number("logit-cap", &Meanings::logit_cap, kLeast, kMost, kPositive),
       number("dropout", &Meanings::dropout, 0, 0.99, "a number from 0 to 0.99"),
       choice("weights-among-chosen", &Meanings::routes_among_chosen),
       number("balance-weight", &Meanings::balance_weight, 0, 1, kPart),

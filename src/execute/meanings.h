@@ -25,6 +25,8 @@ struct Meanings {
   double rotary_base = 10000;
   bool rotary_pairs = false;     // entries 2i and 2i+1 turn together; else i and i + half
   bool scales_attention = true;  // scores by 1/sqrt(size of a head)
+  double score_cap = 50;         // of attention: cap tanh(score / cap)
+  double logit_cap = 30;         // of the head's logits
   double dropout = 0.1;
   bool routes_among_chosen = true;  // weights of chosen experts add up to one
   double balance_weight = 0.01;
@@ -80,7 +82,9 @@ enum class Function : std::uint8_t {
   exp,
   exp_dot,
   attention_scale,
+  exp_seen,
   exp_shift,
+  capped,
   onehot,
   position,
   rotation,

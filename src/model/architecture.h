@@ -130,6 +130,7 @@ struct Attention {
   Norm value_norm;               // per head
   std::int64_t rotary_size = 0;  // elements of a head that are rotated; 0: no rotary embedding
   std::int64_t window = 0;       // keys a query sees at most; 0: all before it
+  bool caps_scores = false;      // cap x tanh(scores / cap) before the softmax
   std::string sinks;             // one learned number per head that joins the softmax; empty: none
   AttentionGate gate = AttentionGate::none;
   Weights gate_names;
@@ -361,6 +362,7 @@ struct Architecture {
   std::int64_t max_sequence = 0;  // 0: not limited
   std::optional<Dtype> stored;    // format of the checkpoint's tensors
   std::vector<std::string> notes;
+  std::vector<std::string> left_out;  // what is computed and changes no byte, in words
 
   friend bool operator==(const Architecture&, const Architecture&) = default;
 };

@@ -420,10 +420,29 @@ void add_blocks(const Architecture& a, Model& model) {
 
 }  // namespace
 
+namespace {
+
+/// Whether a router adds to its scores what no gradient changes.
+bool corrects_choices(const Model& model) {
+  return std::ranges::any_of(model.kinds, [](const UnitKind& kind) {
+    return std::ranges::any_of(kind.operators, [&](const Operator& op) {
+      return op.kind == OpKind::router && std::ranges::any_of(op.parameters, [&](int p) {
+               return !kind.parameters[static_cast<std::size_t>(p)].trainable;
+             });
+    });
+  });
+}
+
+}  // namespace
+
 Model build_model(const Architecture& a) {
   ensure(a.hidden > 0 && a.embedding.vocabulary > 0 && a.embedding.width > 0,
          "a model has a hidden size and a vocabulary");
-  Model model{.name = a.name, .family = a.family, .stored = a.stored, .notes = a.notes};
+  Model model{.name = a.name,
+              .family = a.family,
+              .stored = a.stored,
+              .notes = a.notes,
+              .left_out = a.left_out};
   model.figures = {.blocks = static_cast<std::int64_t>(a.order.size()),
                    .hidden = a.hidden,
                    .vocabulary = a.embedding.vocabulary,
@@ -434,6 +453,9 @@ Model build_model(const Architecture& a) {
   model.kinds.push_back(build_head(a, model));
   model.units.push_back({.kind = static_cast<int>(model.kinds.size()) - 1, .number = 0});
   add_predictions(a, model);
+  if (corrects_choices(model)) {
+    model.left_out.emplace_back("how the bias of the choice of experts follows their loads");
+  }
   count_parameters(model);  // refuses sizes beyond 64 bits before anyone multiplies them further
   return model;
 }

@@ -283,6 +283,7 @@ int core(UnitBuilder& unit, const Attention& a, const Heads& heads) {
   if (!heads.compressed.empty()) inputs.push_back(heads.compressed.front());
   unit.add(OpKind::attention, place,
            {std::move(inputs), {context}, std::move(parameters), std::move(internals)});
+  unit.set_caps_scores(a.caps_scores);
   // Beside those of a window, where a selector chooses among keys of several tokens each.
   const std::int64_t selected = a.selector ? a.selector->keys : 0;
   unit.set_window(selected > 0 && !a.compressor ? selected : checked_add(a.window, selected));

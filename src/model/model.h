@@ -161,7 +161,8 @@ struct Operator {
   std::vector<int> outputs;
   std::vector<int> parameters;
   std::vector<int> internals;
-  std::int64_t window = 0;  // attention: keys a query sees at most; 0: all that come before it
+  std::int64_t window = 0;   // attention: keys a query sees at most; 0: all that come before it
+  bool caps_scores = false;  // attention: scores go through a function that limits them
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };
@@ -228,6 +229,7 @@ struct Model {
   ModelFigures figures;
   std::optional<Dtype> stored;     // format of the checkpoint's tensors, where its config says it
   std::vector<std::string> notes;  // what the reader of a result should know ("text part only")
+  std::vector<std::string> left_out;  // what is computed and no step program has, in words
 
   friend bool operator==(const Model&, const Model&) = default;
 };

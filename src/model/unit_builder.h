@@ -97,6 +97,7 @@ class UnitBuilder {
   std::vector<Dim> dims_of(int value) const;
   Region region_of(int value) const { return at(value).region; }
   void set_window(std::int64_t window) { kind_.operators.back().window = window; }
+  void set_caps_scores(bool caps) { kind_.operators.back().caps_scores = caps; }
   const std::vector<Parameter>& parameters() const { return kind_.parameters; }
   std::vector<Parameter>& parameters() { return kind_.parameters; }
 

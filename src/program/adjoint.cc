@@ -151,7 +151,7 @@ class Differentiation {
     const int made = s.result.tensor;
     if (!active_[at(made)] || gradients_[made].empty()) return;
     if (!s.is_linear() && stops(s)) return;
-    if (s.function == "exp") return differentiate_exp(s);
+    if (s.function == "exp" || is_named(s, "exp_seen")) return differentiate_exp(s);
     const Operand dy{gradient_of(made), s.result.dims};
     if (s.is_linear()) {
       for (const Product& p : s.products) differentiate(p, dy);
@@ -171,6 +171,12 @@ class Differentiation {
     }
   }
 
+  /// "exp_seen", "exp_seen.4096".
+  static bool is_named(const Statement& s, std::string_view name) {
+    const std::string_view whole = s.function;
+    return whole.substr(0, whole.find('.')) == name;
+  }
+
   void differentiate(const Statement& s, const Operand& dy) {
     if (s.function.starts_with("exp_dot")) return differentiate_exp_dot(s, dy);
     if (s.function == "exp_shift") {
@@ -183,8 +189,8 @@ class Differentiation {
     }
   }
 
-  /// z = exp(x): dx = dz z, of each share of dz by itself. What devices add up are then products, and
-  /// not such a sum times a number.
+  /// z = exp(x): dx = dz z, of each share of dz by itself. What devices add up are then products,
+  /// and not such a sum times a number.
   void differentiate_exp(const Statement& s) {
     for (Product share : gradients_[s.result.tensor]) {
       share.operands.push_back(value_operand(s.result));

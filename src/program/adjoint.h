@@ -26,8 +26,8 @@ struct Adjoint {
 ///   a function: its derivative f'i with respect to operand i, a function of the same operands,
 ///     with one more index for each dim that it needs whole;
 ///   exp_dot(q, k, c; whole e): w itself times the other two, as the exponential's derivative is
-///     itself; exp(x): likewise; exp_shift(z, m): likewise for z, and none for m, of which softmax
-///     is independent;
+///     itself; exp(x), exp_seen(x): likewise; exp_shift(z, m): likewise for z, and none for m, of
+///     which softmax is independent;
 ///   functions that give choices (`is_constant`): none.
 /// None: no gradient of `from` reaches any of `to`.
 std::optional<Adjoint> adjoint_of(const Kernel& kernel, const std::vector<int>& from,

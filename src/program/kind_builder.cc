@@ -208,8 +208,8 @@ int KindBuilder::rule_of(int p, const Dims& dims) {
   return found->second;
 }
 
-/// Experts are matrices side by side. The second side of a matrix is the parameter's last dim, which
-/// may be several here.
+/// Experts are matrices side by side. The second side of a matrix is the parameter's last dim, of
+/// which several may be made here.
 RuleMatrix KindBuilder::matrix_of(const Parameter& parameter, const Dims& dims) const {
   RuleMatrix out;
   const Dims sides(dims.begin() + (parameter.dims.size() > 2 ? 1 : 0), dims.end());

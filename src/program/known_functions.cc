@@ -19,12 +19,13 @@ struct Form {
   bool chooses = false;  // along one whole dim
 };
 
-constexpr std::array<Form, 10> kForms = {{
+constexpr std::array<Form, 11> kForms = {{
     {.name = "inv", .least_operands = 1, .most_operands = 1},
     {.name = "ratio", .least_operands = 2, .most_operands = 2},
     {.name = "id", .least_operands = 1, .most_operands = 1},
     {.name = "exp", .least_operands = 1, .most_operands = 1},
     {.name = "exp_dot", .least_operands = 2, .most_operands = 3, .least_positions = 2},
+    {.name = "exp_seen", .least_operands = 1, .most_operands = 1, .least_positions = 2},
     {.name = "exp_shift", .least_operands = 2, .most_operands = 2},
     {.name = "onehot", .least_operands = 1, .most_operands = 1, .least_positions = 1},
     {.name = "position", .most_operands = 0, .least_positions = 2},

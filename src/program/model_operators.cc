@@ -297,7 +297,8 @@ void rotate(KindBuilder& unit, int from, int to) {
 
 /// Softmax without its shift, which changes nothing over the reals: exp(c q k), its sum over the
 /// keys, the values weighted by it, and their ratio. Of the scale c of scores only the size of a
-/// head is known. A sink is a score of a head that no value stands behind: it is in the sum alone.
+/// head is known; scores that are limited go through a function of their own. A sink is a score of
+/// a head that no value stands behind: it is in the sum alone.
 void add_attention(KindBuilder& unit, const Operator& op) {
   if (op.inputs.size() > 3) refuse_part("attention that selects its keys");
   const int q = unit.value_of(op.inputs[0]);
@@ -327,12 +328,19 @@ void add_attention(KindBuilder& unit, const Operator& op) {
     k.line("z" + each + " = exp(s" + each + ")");
     sink += " + z" + each;
   }
-  const std::string function =
-      op.window > 0 ? "exp_dot." + std::to_string(op.window) : std::string("exp_dot");
+  const std::string queried = "q" + k.list(unit.dims_at(q));
+  const std::string keyed = "k" + k.list(unit.dims_at(key), {unit.token()});
+  const std::string seen = "; at " + k.named(unit.token()) + " " + keys + ")";
+  const std::string window = op.window > 0 ? "." + std::to_string(op.window) : "";
   k.line("c[] = attention_scale." + std::to_string(k.extent(size)) + "()");
-  k.line("w" + w + " = " + function + "(q" + k.list(unit.dims_at(q)) + ", k" +
-         k.list(unit.dims_at(key), {unit.token()}) + ", c[]; whole " + k.named(size) + "; at " +
-         k.named(unit.token()) + " " + keys + ")");
+  if (op.caps_scores) {
+    k.line("a" + w + " = " + queried + " * " + keyed + " * c[]");
+    k.line("b" + w + " = capped(a" + w + ")");
+    k.line("w" + w + " = exp_seen" + window + "(b" + w + seen);
+  } else {
+    k.line("w" + w + " = exp_dot" + window + "(" + queried + ", " + keyed + ", c[]; whole " +
+           k.named(size) + seen);
+  }
   const std::string of_keys = (sink.empty() ? "l" : "e") + k.list(l_dims);
   k.line(of_keys + " = w" + w);
   if (!sink.empty()) k.line("l" + k.list(l_dims) + " = " + of_keys + sink);
@@ -356,13 +364,15 @@ std::string value_list(KindBuilder& unit, const KernelWriter& k, const Dims& dim
   return text + "]";
 }
 
+/// Of the head: what limits its logits (as "capped" does the scores of attention).
 void add_activation(KindBuilder& unit, const Operator& op) {
+  const std::string function = op.module == Module::head ? "capped.1" : "act";
   const int x = unit.value_of(op.inputs[0]);
   const int y = unit.value_of(op.outputs[0]);
   KernelWriter k = unit.writer("activation");
   k.input("x" + k.list(unit.dims_at(x)));
   k.output("y" + k.list(unit.dims_at(y)));
-  k.line("y" + k.list(unit.dims_at(y)) + " = act(x" + k.list(unit.dims_at(x)) + ")");
+  k.line("y" + k.list(unit.dims_at(y)) + " = " + function + "(x" + k.list(unit.dims_at(x)) + ")");
   unit.apply(k, {x}, {y});
 }
 

@@ -39,6 +39,7 @@ class Builder {
       r.choices.push_back(
           "multi-token prediction: its loss is added with one weight for all tokens");
     }
+    for (const std::string& term : model_.left_out) r.choices.push_back("not in it: " + term);
     return std::move(out_);
   }
 

@@ -27,6 +27,7 @@ struct KnownFunction {
 
 constexpr KnownFunction kKnown[] = {
     {"exp_dot", FunctionKind::exp_dot, 2, 2},
+    {"exp_seen", FunctionKind::exp_seen, 1, 2},
     {"exp_shift", FunctionKind::exp_shift, 2, 0},
     {"ratio", FunctionKind::ratio, 2, 0},
     {"inv", FunctionKind::inv, 1, 0},

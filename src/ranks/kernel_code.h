@@ -36,6 +36,7 @@ enum class FunctionKind : std::uint8_t {
   unknown,
   draw,       // kept: a random number for a key and a position
   exp_dot,    // exp(c q . k) where the key's position is allowed, else 0
+  exp_seen,   // exp(x) where the key's position is allowed, else 0
   exp_shift,  // exp(z - m)
   ratio,
   inv,
@@ -68,7 +69,7 @@ struct FunctionCode {
       index_place;  // by index that is asked of a function of whole vectors: its place from there
   std::vector<PositionCode> indices;  // the parts of that index, as `outer`
   std::size_t choices = 0;
-  std::int64_t window = 0;  // exp_dot: keys a query sees; 0: all up to itself
+  std::int64_t window = 0;  // exp_dot, exp_seen: keys a query sees; 0: all up to itself
 };
 
 struct StatementCode {

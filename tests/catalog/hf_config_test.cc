@@ -50,6 +50,25 @@ TEST(HfConfigTest, CountsASmallLlamaByHand) {
   EXPECT_EQ(total(llama()), 128 + 2 * 496 + 8 + 128);
 }
 
+// Values that change nothing (a factor of one, no loss) are left out in silence.
+TEST(HfConfigTest, SaysWhatIsComputedAndHasNoStepProgram) {
+  Json config = llama();
+  config["clip_qkv"] = 8.5;
+  config["router_z_loss_coef"] = 0.0;
+  config["residual_multiplier"] = 1.0;
+  config["scale_emb"] = 12;
+  config["attn_temperature_tuning"] = true;
+  config["ffn_config"] = {{"moe_jitter_eps", 0.01}};
+  config["router_jitter_noise"] = nullptr;
+  EXPECT_EQ(build_model(read_hf_config(config, "config.json")).left_out,
+            (std::vector<std::string>{"queries, keys and values are clipped (clip_qkv 8.5)",
+                                      "queries are scaled by their position "
+                                      "(attn_temperature_tuning)",
+                                      "a constant factor of the embedding (scale_emb 12)",
+                                      "noise on what the router takes (moe_jitter_eps 0.01)"}));
+  EXPECT_TRUE(build_model(read_hf_config(llama(), "config.json")).left_out.empty());
+}
+
 TEST(HfConfigTest, ATiedHeadCountsOnce) {
   Json config = llama();
   config["tie_word_embeddings"] = true;

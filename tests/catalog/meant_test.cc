@@ -173,6 +173,24 @@ TEST(MeantModelTest, OwnersAndEndingsAreDropped) {
   EXPECT_EQ(meant_model(catalog, "Llama-3.1-8B-Instruct").notes.size(), 1U);
 }
 
+// Files of releases 0.14 and 0.19.2 and later; of years; of 1 alone.
+TEST(MeantEngineTest, AReleaseIsTheNewestOneThatIsDescribedAndNotNewer) {
+  const Catalog catalog = repository_catalog();
+  const auto meant = [&](const char* text) { return meant_engine(catalog, text).text; };
+  EXPECT_EQ(meant("deepspeed@0.18.9"), "deepspeed@0.14");
+  EXPECT_EQ(meant("deepspeed@0.19.2"), "deepspeed@0.19.2");
+  EXPECT_EQ(meant("deepspeed@0.99+qwz"), "deepspeed@0.19.3+qwz");
+  EXPECT_EQ(meant("megatron@2024.02"), "megatron@2024");
+  for (const char* unknown : {"deepspeed@0.1", "deepspeed@1", "deepspeed@0.x", "deepspeed@",
+                              "megatron@2023", "placet@99", "nothing@1"}) {
+    EXPECT_EQ(meant(unknown), unknown);
+    EXPECT_TRUE(meant_engine(catalog, unknown).notes.empty()) << unknown;
+  }
+  EXPECT_EQ(meant_engine(catalog, "deepspeed@0.18.9").notes,
+            Words{"--engine: 'deepspeed@0.18.9' is taken as deepspeed@0.14 (the newest description "
+                  "that is not newer)"});
+}
+
 TEST(MeantPlacementTest, AnAxisWithoutHowIsItsName) {
   const Catalog catalog = repository_catalog();
   const Vocabulary vocabulary = load_strategies(catalog).vocabulary;

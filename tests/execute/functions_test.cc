@@ -64,8 +64,8 @@ std::vector<double> orthogonalised(const std::vector<double>& x, std::int64_t ro
   return values;
 }
 
-// A matrix U S V^T becomes 0.2 sqrt(3) U f(S) V^T with f(s) = 3.4445 s - 4.775 s^3 + 2.0315 s^5 five
-// times, from singular values whose squares add up to one. Of (1 2 3; 4 -5 6) by numpy's svd.
+// A matrix U S V^T becomes 0.2 sqrt(3) U f(S) V^T with f(s) = 3.4445 s - 4.775 s^3 + 2.0315 s^5
+// five times, from singular values whose squares add up to one. Of (1 2 3; 4 -5 6) by numpy's svd.
 TEST(FunctionsTest, MatricesAreOrthogonalisedByTheirSingularValues) {
   const std::vector<double> expected = {0.04861834, 0.27704073, 0.2288415,
                                         0.11148687, -0.1843096, 0.14648368};

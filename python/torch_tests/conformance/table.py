@@ -1,6 +1,7 @@
 """The cases of cases.json, one for each product of what a row lists under `for`."""
 
 import copy
+import importlib.metadata
 import itertools
 import json
 import pathlib
@@ -48,6 +49,29 @@ def model_of(case):
     return {**_TABLE["model"], **case.get("model", {})}
 
 
+# Engines whose versions are those of a package.
+_PACKAGES = {
+    "pytorch": "torch",
+    "pytorch-ddp": "torch",
+    "pytorch-fsdp1": "torch",
+    "deepspeed": "deepspeed",
+}
+
+
+def _installed(package):
+    return importlib.metadata.version(package).partition("+")[0]
+
+
+def engine_of(text):
+    """The engine of the packages that are installed: its version, and options that differ by the
+    release of a library."""
+    name, *options = text.split("+")
+    if name in _PACKAGES:
+        name += "@" + _installed(_PACKAGES[name])
+    older = "transformers" in options and _installed("transformers").startswith("4.")
+    return "+".join([name, *(f"{o}-4" if older and o == "transformers" else o for o in options)])
+
+
 def job_of(case):
     """The job to derive: what placet.derive takes. Samples of a step are those of all ranks that
     have samples of their own, over all micro-batches."""
@@ -63,6 +87,7 @@ def job_of(case):
         "micro_batch": BATCH,
         "precision": "fp32",
         **case["job"],
+        "engine": engine_of(case["job"]["engine"]),
     }
 
 
