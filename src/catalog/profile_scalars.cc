@@ -88,6 +88,7 @@ ScalarFacts gradient_facts() {
           message_grain("shared_gradient_grain", &Profile::shared_gradient_grain),
           flag("shared_gradients_whole", &Profile::shared_gradients_whole),
           flag("shared_gradients_as_computed", &Profile::shared_gradients_as_computed),
+          flag("table_gradients_whole", &Profile::table_gradients_whole),
           flag("defers_scatter", &Profile::defers_scatter),
           flag("defers_as_reduced", &Profile::defers_as_reduced),
           flag("replicas_follow_scatter", &Profile::replicas_follow_scatter),

@@ -52,7 +52,7 @@ class ParameterPlacer {
     placing.out.trainable = parameter.trainable;
     for (std::size_t a = 0; a < axis_count(); ++a) place_along(a, placing);
     measure(placing);
-    settle(placing.out);
+    settle(placing);
     return placing.out;
   }
 
@@ -112,7 +112,8 @@ class ParameterPlacer {
   }
 
   /// What the plan and sizes change about how the parameter rests.
-  void settle(LocalParameter& out) const {
+  void settle(Placing& placing) const {
+    LocalParameter& out = placing.out;
     if (out.materialized != 0) out.rests_in_part = 0;  // it rests nowhere
     // One device gathers and scatters nothing.
     out.rests_in_part = real_axes(job_.placement, out.rests_in_part);
@@ -123,6 +124,19 @@ class ParameterPlacer {
     if (plan.gathers.once_a_step) keep_for_step(out);
     if (plan.reductions.once_a_step) defer_scatter(out);
     read_rest(out);
+    if (plan.reductions.tables_whole) keep_table_whole(placing);
+  }
+
+  /// The gradient of a table whose rows are divided is made whole.
+  static void keep_table_whole(Placing& placing) {
+    LocalParameter& out = placing.out;
+    const Parameter& table = placing.parameter;
+    const bool rows = contains(table.classes, TensorClass::embedding) && table.dims.size() > 1 &&
+                      table.dims.front().index == Index::vocab && placing.by_dim.front() != 0;
+    if (!rows || out.scattered_each != 0 || out.consumed != 0) return;
+    const std::int64_t whole = checked_multiply(
+        table.dims.front().size, out.elements / std::max<std::int64_t>(1, out.rows), "gradients");
+    out.rest[static_cast<std::size_t>(State::gradients)] = whole;
   }
 
   /// Elements at rest of Θ, Ω and G.

@@ -26,4 +26,8 @@ void sum_replicas_each(const Profile& profile, const StepShape&, StepPlan& plan)
   plan.reductions.whole_each = profile.replicas_each_micro_batch;
 }
 
+void keep_table_gradients_whole(const Profile& profile, const StepShape&, StepPlan& plan) {
+  plan.reductions.tables_whole = profile.table_gradients_whole;
+}
+
 }  // namespace placet

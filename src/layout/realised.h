@@ -46,4 +46,8 @@ void keep_what_is_used_soon(const Job& job, StepPlan& plan);
 /// each scatter over dp the parts are summed over rep, twice a step in place of once at its end.
 void sum_replicas_each(const Profile& profile, const StepShape& shape, StepPlan& plan);
 
+/// reductions.tables_whole. Case: tp=2, a vocabulary of 10 rows, 5 on each device: the gradient of
+/// all 10 rests on both until the update takes 5 of it.
+void keep_table_gradients_whole(const Profile& profile, const StepShape& shape, StepPlan& plan);
+
 }  // namespace placet

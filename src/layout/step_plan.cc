@@ -10,9 +10,10 @@ namespace {
 using Pass = void (*)(const Profile&, const StepShape&, StepPlan&);
 
 /// All that engines change of a plan. What one of them does nothing about stays as it was.
-constexpr std::array<Pass, 6> kPasses{
-    keep_small_tensors_whole, lengthen_windows,   gather_ahead,
-    put_off_reductions,       hold_over_pipeline, sum_replicas_each};
+constexpr std::array<Pass, 7> kPasses{
+    keep_small_tensors_whole,  lengthen_windows,   gather_ahead,
+    put_off_reductions,        hold_over_pipeline, sum_replicas_each,
+    keep_table_gradients_whole};
 
 }  // namespace
 

@@ -33,6 +33,7 @@ struct ReductionTerms {
   bool once_a_step = false;  // after the last micro-batch, although the placement scatters earlier
   bool replicas_each = false;  // where some axes scatter in each micro-batch, all others sum then
   bool whole_each = false;     // what no axis scatters is summed in each micro-batch too
+  bool tables_whole = false;   // of tables whose rows axes divide, until they are scattered
   Dtype messages = Dtype::fp32;
   Dtype waits_in = Dtype::fp32;  // what gradients that stay whole for once_a_step are added up in
 

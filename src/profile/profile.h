@@ -76,6 +76,9 @@ struct Profile {
   /// other axes, rather than what the scatter leaves.
   MessageGrain shared_gradient_grain = MessageGrain::unit;
   bool shared_gradients_whole = false;
+  /// The gradient of the embedding's table is made whole where tensor axes divide its rows, and
+  /// rests so unless other axes scatter it as it is made.
+  bool table_gradients_whole = false;
   bool shared_gradients_as_computed = false;  // in the format of computation, not of reductions
   bool defers_scatter = false;  // divided gradients are reduced once, after the last micro-batch
   /// Gradients that stay whole until then are added up in the format that is reduced, not in that

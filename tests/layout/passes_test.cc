@@ -134,6 +134,12 @@ TEST(RealisedPlan, SumsReplicasWithEachScatter) {
   EXPECT_EQ(plan_with([](Profile& p) { p.replicas_follow_scatter = true; }, kAlone), expected);
 }
 
+TEST(RealisedPlan, KeepsGradientsOfTablesWhole) {
+  StepPlan expected = plain();
+  expected.reductions.tables_whole = true;
+  EXPECT_EQ(plan_with([](Profile& p) { p.table_gradients_whole = true; }, kAlone), expected);
+}
+
 TEST(RealisedPlan, SumsWholeGradientsInEachMicroBatch) {
   StepPlan expected = plain();
   expected.reductions.whole_each = true;
