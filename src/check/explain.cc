@@ -47,11 +47,54 @@ class Difference {
     const Node& e = nodes_.at(expected);
     const Node& f = nodes_.at(found);
     if (++depth_ > kDeepest) return differ(expected, found);
+    if (differ_in_scales(expected, found)) return;
     if (f.kind == Node::Kind::odd) return odd(expected, f);
     if (e.kind == Node::Kind::leaf && f.kind == Node::Kind::leaf) return leaves(expected, found);
     if (e.kind == Node::Kind::sum || f.kind == Node::Kind::sum) return sums(expected, found);
     if (e.kind != f.kind || e.text != f.text || e.draw != f.draw) return differ(expected, found);
     operands(expected, found);
+  }
+
+  /// Goes on with what is divided, or by what, where one of the two is (check/scales.h).
+  bool differ_in_scales(NodeId expected, NodeId found) {
+    std::vector<NodeId> mine = scales_of(expected);
+    std::vector<NodeId> theirs = scales_of(found);
+    if (mine.empty() && theirs.empty()) return false;
+    const NodeId e = nodes_.unscaled(expected);
+    const NodeId f = nodes_.unscaled(found);
+    if (nodes_.at(found).kind == Node::Kind::odd) return false;
+    remove_common(mine, theirs);
+    remove_common(owed_, theirs);
+    if (!mine.empty() && !theirs.empty()) {
+      compare(mine.front(), theirs.front());
+    } else if (e == f && mine.size() + theirs.size() > 0) {
+      differ_in_division(expected, found, mine, theirs);
+    } else {
+      owed_.insert(owed_.end(), mine.begin(), mine.end());
+      compare(e, f);
+    }
+    return true;
+  }
+
+  std::vector<NodeId> scales_of(NodeId id) const {
+    const ScaledNode* of = nodes_.scaled_of(id);
+    return of == nullptr ? std::vector<NodeId>() : of->by;
+  }
+
+  /// What is found, where it is divided as all of the expected is.
+  NodeId over_owed(NodeId id) const { return scales_of(id) == owed_ ? nodes_.unscaled(id) : id; }
+
+  /// Divided once too often, by what is in `theirs`, or once too seldom.
+  void differ_in_division(NodeId expected, NodeId found, const std::vector<NodeId>& mine,
+                          const std::vector<NodeId>& theirs) {
+    if (const Origin* first = machine_.first_of(found)) point_at(*first);
+    const NodeId by = operands_of(nodes_.at(mine.empty() ? theirs.front() : mine.front())).front();
+    const std::string name = nodes_.name_of(by);
+    set(Condition::gradient_integrity, nodes_.name_of(expected),
+        mine.empty() ? "that, divided once more" : "that, not divided",
+        mine.empty() ? "it is divided by '" + name + "' once more"
+                     : "it is not divided by '" + name + "'");
+    out_.finding.fix = mine.empty() ? "leave that division out" : "divide it by " + name;
   }
 
   void incomplete(NodeId expected, const Tensor& found) {
@@ -163,9 +206,9 @@ class Difference {
 
   /// Whether what one of several devices holds may be what stands in the place of the expected.
   bool stands_instead(NodeId expected, NodeId held) const {
-    if (held == expected) return false;
-    const Node& e = nodes_.at(expected);
-    const Node& h = nodes_.at(held);
+    if (held == expected || over_owed(held) == expected) return false;
+    const Node& e = nodes_.at(nodes_.unscaled(expected));
+    const Node& h = nodes_.at(nodes_.unscaled(held));
     const bool alike = h.kind == e.kind && h.text == e.text;
     return alike || stem_of(held) == stem_of(expected);
   }
@@ -221,6 +264,7 @@ class Difference {
   void sums(NodeId expected, NodeId found) {
     auto e = summands(expected);
     auto f = summands(found);
+    for (Summand& term : f) term.first = over_owed(term.first);
     if (differ_in_scale(expected, e, f)) return;
     const auto g = e;
     std::erase_if(e, [&](const Summand& x) { return std::ranges::find(f, x) != f.end(); });
@@ -253,7 +297,7 @@ class Difference {
   /// Whether two summands are one but for their factors and the limit of all gradients.
   bool differ_in_scale_and_limit(NodeId expected, const Summand& e, const Summand& f) {
     if (e.second == f.second || !differ_in_limit(e.first, f.first)) return false;
-    for (const NodeOperand& o : nodes_.at(f.first).operands) {
+    for (const NodeOperand& o : nodes_.at(nodes_.unscaled(f.first)).operands) {
       if (!is_limit(o.node)) settle(o.node, f.second / e.second);
     }
     scale(expected, f.second / e.second);
@@ -382,6 +426,16 @@ class Difference {
     return name;
   }
 
+  /// What some nodes are made of, of long sums not.
+  std::vector<NodeId> operands_below(const std::vector<NodeId>& nodes) const {
+    std::vector<NodeId> out;
+    for (const NodeId id : nodes) {
+      if (nodes_.at(id).kind == Node::Kind::sum) continue;
+      for_each_operand(nodes_.at(id), [&](NodeId below) { out.push_back(below); });
+    }
+    return out;
+  }
+
   /// How much speaks for one node standing in the other's place.
   int likeness(NodeId a, NodeId b) const {
     const Node& x = nodes_.at(a);
@@ -391,6 +445,10 @@ class Difference {
     const std::vector<NodeId> theirs = operands_of(y);
     for (const NodeId one : mine) {
       score += std::ranges::find(theirs, one) != theirs.end() ? 2 : 0;
+    }
+    const std::vector<NodeId> below = operands_below(mine);
+    for (const NodeId one : operands_below(theirs)) {
+      score += std::ranges::find(below, one) != below.end() ? 1 : 0;
     }
     const bool named = mine.empty() || theirs.empty();
     return named && stem_of(a) == stem_of(b) ? 100 : score;
@@ -429,8 +487,9 @@ class Difference {
 
   /// Whether two products are one but for the factor that limits them.
   bool differ_in_limit(NodeId expected, NodeId found) const {
-    const Node& e = nodes_.at(expected);
-    const Node& f = nodes_.at(found);
+    if (scales_of(expected) != scales_of(found)) return false;
+    const Node& e = nodes_.at(nodes_.unscaled(expected));
+    const Node& f = nodes_.at(nodes_.unscaled(found));
     if (e.kind != Node::Kind::product || f.kind != Node::Kind::product) return false;
     std::vector<NodeId> mine = operands_of(e);
     std::vector<NodeId> theirs = operands_of(f);
@@ -504,8 +563,9 @@ class Difference {
   std::set<std::string> next_numbers_;  // that make what the next step has of a scaled loss
   std::set<std::string> decisions_;     // that leave what they are given as it was, or not
   Explained out_;
-  NodeId last_ = 0;       // that was looked at
-  bool settled_ = false;  // where it went wrong is known
+  std::vector<NodeId> owed_;  // by what all of the expected is divided, and what is found not yet
+  NodeId last_ = 0;           // that was looked at
+  bool settled_ = false;      // where it went wrong is known
   int depth_ = 0;
 };
 

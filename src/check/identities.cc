@@ -140,9 +140,9 @@ class Softmax {
 /// Whether a share is over parts of other sums only: of those of the factor, and of the product's
 /// own but the one over `dim`. A part of a row of elements is one of all dims at once. A sum that
 /// micro-batches divide is named as long as not all of them are in it.
-bool is_whole_over(const Share& share, const Item& item, NodeId factor, int dim) {
+bool is_whole_over(const Share& share, NodeId product, NodeId factor, int dim) {
   return std::ranges::all_of(share.open, [&](const OpenSum& o) {
-    return o.node == factor || (o.node == item.node && o.dim >= 0 && o.dim != dim);
+    return o.node == factor || (o.node == product && o.dim >= 0 && o.dim != dim);
   });
 }
 
@@ -151,12 +151,15 @@ bool is_whole_over(const Share& share, const Item& item, NodeId factor, int dim)
 bool is_zero(const Nodes& nodes, const Item& item) {
   const std::vector<int>& dims = nodes.zero_dims(item.node);
   if (item.complete() || dims.empty()) return !dims.empty();
-  const NodeId factor = nodes.at(item.node).operands[0].node;
+  const NodeId product = nodes.unscaled(item.node);
+  const NodeId factor = nodes.at(product).operands[0].node;
   // Parts of a sum that the factor is linear in do not cancel each by itself.
-  if (item.parts != std::vector{item.node} && item.parts != std::vector{factor}) return false;
+  if (item.parts.size() != 1) return false;
+  const NodeId part = nodes.unscaled(item.parts.front());
+  if (part != product && part != factor) return false;
   return std::ranges::any_of(dims, [&](int dim) {
-    return std::ranges::all_of(item.shares,
-                               [&](const Share& s) { return is_whole_over(s, item, factor, dim); });
+    return std::ranges::all_of(
+        item.shares, [&](const Share& s) { return is_whole_over(s, product, factor, dim); });
   });
 }
 
@@ -179,6 +182,7 @@ void drop_zeros(const Nodes& nodes, std::vector<Tensor>& tensors) {
   for (Tensor& t : tensors) {
     if (!t.items.any_vanishes() || std::ranges::none_of(t.items, is_nothing)) continue;
     t.items.edit_all([&](std::vector<Item>& items) { std::erase_if(items, is_nothing); });
+    if (t.items.empty()) t.scales.clear();
   }
 }
 

@@ -7,7 +7,9 @@
 #include "check/identities.h"
 #include "check/masks.h"
 #include "check/over_rows.h"
+#include "check/passed_shares.h"
 #include "check/quotients.h"
+#include "check/scales.h"
 #include "check/turned.h"
 #include "units/at.h"
 #include "units/error.h"
@@ -74,13 +76,15 @@ class Run {
   bool has_any(const std::vector<int>& dims) const { return any_ >= 0 && contains(dims, any_); }
 
   void trouble(const std::string& text) {
-    if (trouble_.empty()) trouble_ = text;
+    if (trouble_.empty()) trouble_ = text;  // no text: none
   }
 
   /// A value that cannot be right, in the place of what was to be made.
   Tensor odd(const Tensor& instead) {
     Node node{.kind = Node::Kind::odd, .text = trouble_, .dims = instead.dims};
-    for (const Item& item : instead.items) node.operands.push_back({item.node, {}});
+    for (const Item& item : instead.items) {
+      node.operands.push_back({scaled(nodes_, item.node, instead.scales), {}});
+    }
     Tensor out{.dims = instead.dims, .cuts = instead.cuts, .items = {}};
     out.items.push_back(nodes_.item_of(nodes_.add(node)));
     return out;
@@ -199,12 +203,13 @@ class Run {
       Tensor summand = product(p, s, result);
       if (s.products.size() == 1) {
         sum.items = std::move(summand.items);
+        sum.scales = std::move(summand.scales);
         break;
       }
       const bool mixed = !sum.items.empty() && !summand.items.empty() &&
                          (has_open_maximum(sum) || has_open_maximum(summand));
       if (mixed) trouble("maxima that are not complete are added");
-      add_to(sum, summand);
+      add(nodes_, sum, summand);
     }
     settle(sum, regions_);
     return sum;
@@ -268,6 +273,7 @@ class Run {
   struct Factors {
     std::vector<NodeOperand> list;
     Rational factor;
+    std::vector<NodeId> scales = {};
     std::optional<CausalDims> causal = {};
     const Tensor* partial = nullptr;  // the one that is not complete, if there is one
     NodeOperand incomplete = {};      // what it is a part of
@@ -282,29 +288,53 @@ class Run {
       require_numbers(p);
       return shaped(result);
     }
-    const std::vector<int>& first = opened(p.operands[0].dims);
-    if (p.operands.size() == 1 && (first == result || is_turn(first, result))) {
-      const Tensor same = multiple(*values_[at(p.operands[0].tensor)], factor, first);
+    Factors factors{.list = {}, .factor = factor, .sums_rows = sums_rows(p, s)};
+    const std::vector<const Operand*> rest = take_scales(p, factors);
+    const std::vector<int>& first = opened(rest[0]->dims);
+    if (rest.size() == 1 && (first == result || is_turn(first, result))) {
+      Tensor same = multiple(*values_[at(rest[0]->tensor)], factors, first);
+      multiply(same, factors.scales);
       return first == result ? same : turned(nodes_, same, first, result);
     }
-    Factors factors{.list = {}, .factor = factor, .sums_rows = sums_rows(p, s)};
     if (call_.hides) factors.causal = causal_dims(p, causal_);
-    for (const Operand& o : p.operands) {
-      const Tensor& value = *values_[at(o.tensor)];
-      factors.list.push_back(operand_of(factor_node(value, factors.factor), o));
-      if (is_complete(value)) continue;
-      if (factors.partial != nullptr) trouble("two incomplete sums are multiplied");
-      factors.partial = &value;
-      factors.incomplete = factors.list.back();
-    }
+    for (const Operand* o : rest) add_factor(*o, factors);
     return product(factors, result);
   }
 
-  Tensor multiple(const Tensor& value, const Rational& factor, const std::vector<int>& result) {
-    if (factor != Rational(1) && has_open_maximum(value)) {
+  /// Takes inverses of single numbers out of a product, as long as something else is left.
+  std::vector<const Operand*> take_scales(const Product& p, Factors& factors) const {
+    std::vector<const Operand*> rest;
+    for (const Operand& o : p.operands) {
+      const Tensor& value = *values_[at(o.tensor)];
+      if (!is_scale(nodes_, value)) {
+        rest.push_back(&o);
+      } else if (&o == &p.operands.back() && rest.empty()) {
+        rest.push_back(&o);
+      } else {
+        factors.factor = factors.factor * value.items[0].factor;
+        factors.scales.push_back(value.items[0].node);
+        factors.scales.insert(factors.scales.end(), value.scales.begin(), value.scales.end());
+      }
+    }
+    return rest;
+  }
+
+  void add_factor(const Operand& o, Factors& factors) {
+    const Tensor& value = *values_[at(o.tensor)];
+    factors.scales.insert(factors.scales.end(), value.scales.begin(), value.scales.end());
+    factors.list.push_back(
+        bare(nodes_, operand_of(factor_node(value, factors.factor), o), factors.scales));
+    if (is_complete(value)) return;
+    if (factors.partial != nullptr) trouble("two incomplete sums are multiplied");
+    factors.partial = &value;
+    factors.incomplete = factors.list.back();
+  }
+
+  Tensor multiple(const Tensor& value, const Factors& by, const std::vector<int>& result) {
+    if ((by.factor != Rational(1) || !by.scales.empty()) && has_open_maximum(value)) {
       trouble("a maximum that is not complete is multiplied");
     }
-    Tensor same = scaled(value, factor);
+    Tensor same = scaled(value, by.factor);
     same.dims = shaped(result).dims;
     return same;
   }
@@ -325,8 +355,8 @@ class Run {
   /// The node of a complete value over its common factor.
   NodeId node_without(const Tensor& value, const Rational& common) {
     if (value.items.size() == 1) return value.items[0].node;
-    if (common == Rational(1)) return nodes_.node_of(value);
-    return nodes_.node_of(scaled(value, Rational(1) / common));
+    if (common == Rational(1)) return nodes_.bare_node_of(value);
+    return nodes_.bare_node_of(scaled(value, Rational(1) / common));
   }
 
   bool sums_rows(const Product& p, const Statement& s) const {
@@ -351,7 +381,8 @@ class Run {
       NodeOperand through = factors.incomplete;
       through.dims = numbers.of(through.dims);
       if (factors.list.size() == 1) through = {};
-      pass_shares(*factors.partial, through, share, item);
+      const PassedShares passed{*factors.partial, through, share, call_.most_parts};
+      trouble(pass_shares(nodes_, regions_, passed, item));
     } else if (share.open.empty() && share.runs.empty()) {
       item.factor = factors.factor;
     } else {
@@ -361,6 +392,7 @@ class Run {
       sort_shares(item.shares);
     }
     out.items.push_back(std::move(item));
+    multiply(out, factors.scales);
     return out;
   }
 
@@ -393,59 +425,6 @@ class Run {
     if (!rest.empty()) share.open.push_back({.node = node, .dim = number, .cuts = rest});
   }
 
-  /// The shares of an incomplete factor become those of the product, which has its summands as
-  /// often as its name says. Summands with equal shares pass them on once, as the product is linear
-  /// in their sum.
-  void pass_shares(const Tensor& partial, const NodeOperand& through, const Share& own,
-                   Item& item) {
-    const std::vector<Rational> proportions = nodes_.proportions_in_name(partial);
-    const auto sum_of = [&](const std::vector<std::size_t>& some) {
-      Tensor sum{.dims = partial.dims, .cuts = {}, .items = {}};
-      for (std::size_t i : some) sum.items.push_back(nodes_.item_of(partial.items[i].node));
-      return sum;
-    };
-    for (std::size_t i = 0; i < partial.items.size(); ++i) {
-      const Item& from = partial.items[i];
-      if (!from.complete()) continue;
-      Share whole = own;
-      whole.of = nodes_.part_of(partial, through, sum_of({i}), from.node);
-      item.parts.push_back(whole.of);
-      item.shares.push_back(scaled(std::move(whole), from.factor / proportions[i]));
-    }
-    if (has_open_maximum(partial)) trouble("a maximum that is not complete is multiplied");
-    for (const std::vector<std::size_t>& group : incomplete_alike(partial)) {
-      const Item& first = partial.items[group.front()];
-      const Tensor sum = sum_of(group);
-      for (NodeId p : first.parts) item.parts.push_back(nodes_.part_of(partial, through, sum, p));
-      const Rational by = Rational(1) / proportions[group.front()];
-      for (const Share& s : first.shares) {
-        item.shares.push_back(scaled(nested(s, own, partial), by));
-        item.shares.back().of = nodes_.part_of(partial, through, sum, s.of);
-      }
-    }
-    if (item.parts.size() > call_.most_parts) {
-      trouble("a sum of more than " + std::to_string(call_.most_parts) + " incomplete parts");
-      item.parts.clear();
-      item.shares.clear();
-    }
-    std::ranges::sort(item.parts);
-    sort_shares(item.shares);
-  }
-
-  /// A share of `partial`, whose terms are themselves summed with `own`.
-  Share nested(Share share, const Share& own, const Tensor& partial) {
-    share = scaled(std::move(share), own.factor);
-    share.open.insert(share.open.end(), own.open.begin(), own.open.end());
-    if (!is_one_sum_each(share.open)) {
-      const std::string parts = wrong_parts(partial, regions_);
-      trouble(parts.empty() ? "one axis divides two sums" : parts);
-    }
-    std::ranges::sort(share.open);
-    if (!own.runs.empty() && !share.runs.empty()) trouble("sums over micro-batches are nested");
-    if (share.runs.empty() && !own.runs.empty()) share.sum_over(own.runs);
-    return share;
-  }
-
   /// The node of an operand. What is a factor of a quotient's goes to `factor`, that of the result.
   NodeId function_operand(const Statement& s, const Tensor& value, bool divides, Rational& factor) {
     if (!is_complete(value)) return incomplete(value);
@@ -454,7 +433,7 @@ class Run {
     const Rational common = common_factor(value);
     if (!is_small(common) || !is_small(factor)) return nodes_.node_of(value);
     factor = divides ? factor / common : factor * common;
-    return node_without(value, common);
+    return scaled(nodes_, node_without(value, common), value.scales);
   }
 
   Tensor function(const Statement& s) {
@@ -536,7 +515,8 @@ class Run {
   /// of.
   NodeId incomplete(const Tensor& value) {
     Node node{.kind = Node::Kind::odd, .text = "an incomplete sum", .dims = value.dims};
-    node.operands.push_back({nodes_.node_of(value, nodes_.proportions_in_name(value)), {}});
+    const NodeId whole = nodes_.node_of(value, nodes_.proportions_in_name(value));
+    node.operands.push_back({scaled(nodes_, whole, value.scales), {}});
     node.result = missing_axes(value, regions_.micro_axis());
     node.draw = wrong_parts(value, regions_);
     const std::int64_t all = regions_.degree(regions_.micro_axis());
@@ -590,7 +570,7 @@ std::vector<Content> KernelValues::run_row(const KernelCall& call,
     for (std::size_t o = 0; o < out.size(); ++o) {
       const OverRow how = made ? (*made)[at(call.kernel->inputs) + o] : OverRow::each;
       if (how == OverRow::each) out[o].pieces.push_back(one[o].pieces[0]);
-      if (how == OverRow::sum) add_to(out[o].pieces[0], one[o].pieces[0]);
+      if (how == OverRow::sum) add(nodes_, out[o].pieces[0], one[o].pieces[0]);
     }
   }
   for (Content& content : out) settle(content.pieces[0], regions_);

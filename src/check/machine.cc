@@ -296,7 +296,7 @@ void Machine::begin(int c, const Initial& initial, const ReferenceValues& refere
   for (std::size_t p = 0; p < content.pieces.size() && beginning_ == Beginning::any; ++p) {
     Tensor& t = content.pieces[p];
     const bool zero = p < nodes.size() && initial.pieces[p].kind == StateRef::Kind::zero;
-    if (zero) t.items = {odd_item(t, kLeftBefore)};
+    if (zero) become(t, odd_item(t, kLeftBefore));
   }
   const std::int64_t micro_batch = content.micro_batch;
   slot(c, initial.buffer, {}) = {

@@ -200,11 +200,13 @@ const Machine::Made* Machine::making_of(int number) const {
 }
 
 bool Machine::is_foreign(const Content& content) const {
-  const auto is_new = [&](const Item& item) {
-    return at(item.node) >= foreign_from_ || origin_of(item.node) != nullptr;
+  const auto is_new = [&](NodeId node) {
+    return at(node) >= foreign_from_ || origin_of(node) != nullptr;
   };
-  return std::ranges::any_of(content.pieces,
-                             [&](const Tensor& t) { return std::ranges::any_of(t.items, is_new); });
+  return std::ranges::any_of(content.pieces, [&](const Tensor& t) {
+    return std::ranges::any_of(t.scales, is_new) ||
+           std::ranges::any_of(t.items, [&](const Item& item) { return is_new(item.node); });
+  });
 }
 
 /// How much speaks for an input being what is wrong with what was made of it.

@@ -33,7 +33,7 @@ std::optional<Content> Machine::known_of(const Initial& initial, const Content& 
     const std::optional<Item> item = known_of(initial, p, held.pieces[p]);
     if (!item) continue;
     if (!known) known = held;
-    known->pieces[p].items = {*item};
+    become(known->pieces[p], *item);
   }
   return known;
 }
@@ -57,7 +57,7 @@ void Machine::keep_what_is_known(int c) {
   slots.for_each([&](Slot& slot) {
     if (!slot.written || held.contains(&slot)) return;
     Content odd = whole_of(slot.value);
-    for (Tensor& t : odd.pieces) t.items = {odd_item(t, kLeftBefore)};
+    for (Tensor& t : odd.pieces) become(t, odd_item(t, kLeftBefore));
     slot.value = interned(std::move(odd), slot.value.micro_batch);
   });
 }

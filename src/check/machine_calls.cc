@@ -5,6 +5,7 @@
 #include "check/empty.h"
 #include "check/machine.h"
 #include "check/masks.h"
+#include "check/scales.h"
 #include "units/at.h"
 
 namespace placet {
@@ -286,10 +287,13 @@ Machine::Numbered Machine::of_another_micro_batch(const Numbered& output) {
 /// What cannot be right in the place of a tensor; it remembers what it was made of.
 Item Machine::odd_item(const Tensor& instead, const std::string& why, const Tensor* other) {
   Node node{.kind = Node::Kind::odd, .text = why, .dims = instead.dims};
-  for (const Item& item : instead.items) node.operands.push_back({item.node, {}});
-  if (other != nullptr) {
-    for (const Item& item : other->items) node.operands.push_back({item.node, {}});
-  }
+  const auto remember = [&](const Tensor& of) {
+    for (const Item& item : of.items) {
+      node.operands.push_back({scaled(nodes_, item.node, of.scales), {}});
+    }
+  };
+  remember(instead);
+  if (other != nullptr) remember(*other);
   return nodes_.item_of(nodes_.add(std::move(node)));
 }
 
@@ -297,7 +301,7 @@ Item Machine::odd_item(const Tensor& instead, const std::string& why, const Tens
 void Machine::odd_content(Content& content, const std::string& why, const Content& other) {
   for (std::size_t p = 0; p < content.pieces.size(); ++p) {
     Tensor& t = content.pieces[p];
-    t.items = {odd_item(t, why, p < other.pieces.size() ? &other.pieces[p] : nullptr)};
+    become(t, odd_item(t, why, p < other.pieces.size() ? &other.pieces[p] : nullptr));
   }
 }
 
@@ -416,7 +420,7 @@ Content Machine::sum_of(Content sum, Content source) {
     for (std::size_t p = 0; p < sum.pieces.size(); ++p) {
       odd = odd || has_open_maximum(sum.pieces[p]) || has_open_maximum(source.pieces[p]);
       // What meets nothing stays as settled as it was.
-      if (add_to(sum.pieces[p], source.pieces[p])) settle(sum.pieces[p], regions_);
+      if (add(nodes_, sum.pieces[p], source.pieces[p])) settle(sum.pieces[p], regions_);
       nodes_.share_beginning(sum.pieces[p].items);
     }
     if (odd) odd_content(sum, "maxima that are not complete are added");

@@ -6,6 +6,7 @@
 #include "check/fit.h"
 #include "check/machine.h"
 #include "check/places.h"
+#include "check/scales.h"
 #include "units/at.h"
 #include "units/error.h"
 
@@ -88,14 +89,14 @@ bool has_open_maximum(const Content& content) {
 }
 
 /// Adds entry by entry; false: these are different parts.
-bool add_part(Content& sum, const Content& part) {
+bool add_part(Nodes& nodes, Content& sum, const Content& part) {
   bool fits = same_shape(sum, part);
   for (std::size_t p = 0; p < sum.pieces.size() && p < part.pieces.size(); ++p) {
     const Tensor& mine = part.pieces[p];
     if (sum.pieces[p].items.empty()) {
       sum.pieces[p] = mine;
     } else if (!mine.items.empty()) {
-      if (fits) add_to(sum.pieces[p], mine);
+      if (fits) add(nodes, sum.pieces[p], mine);
     }
   }
   return fits;
@@ -390,7 +391,7 @@ void Machine::sum_across(const std::vector<int>& members, const Instruction& i, 
       settle_micro_batch(sum, regions_.micro_axis());
       settle_micro_batch(more, regions_.micro_axis());
     }
-    odd = sum.micro_batch != more.micro_batch || !add_part(sum, more) || odd;
+    odd = sum.micro_batch != more.micro_batch || !add_part(nodes_, sum, more) || odd;
   }
   for (Tensor& t : sum.pieces) settle(t, regions_);
   if (odd) odd_content(sum, "different parts are added by a collective");

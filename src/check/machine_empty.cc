@@ -8,6 +8,7 @@
 
 #include "check/empty.h"
 #include "check/machine.h"
+#include "check/scales.h"
 #include "units/at.h"
 
 namespace placet {
@@ -96,16 +97,20 @@ bool has_share(const Tensor& tensor, NodeId node, const Share& like) {
 /// Adds those shares of another tensor that this one has not.
 template <class Which>
 void add_shares(Tensor& tensor, const Tensor& other, Which which) {
+  if (tensor.items.empty()) tensor.scales = other.scales;
+  if (tensor.scales != other.scales) return;
   for (const Item& item : other.items) {
     if (item.combine != Combine::sum) continue;
     for (const Share& share : item.shares) {
       if (!which(share) || has_share(tensor, item.node, share)) continue;
       Item one = item;
       one.shares = {share};
-      const Tensor more{.dims = tensor.dims, .cuts = tensor.cuts, .items = {std::move(one)}};
+      const Tensor more{
+          .dims = tensor.dims, .cuts = tensor.cuts, .items = {std::move(one)}, .scales = {}};
       add_to(tensor, more);
     }
   }
+  if (tensor.items.empty()) tensor.scales.clear();
 }
 
 template <class Which>
@@ -161,6 +166,7 @@ bool Machine::clear_empty(int c, Numbered& value) {
     if (!empty || value.content->pieces[p].items.empty()) continue;
     if (content.pieces.empty()) content = whole_of(value);
     content.pieces[p].items = {};
+    content.pieces[p].scales.clear();
   }
   if (content.pieces.empty()) return false;
   value = interned(std::move(content), value.micro_batch);

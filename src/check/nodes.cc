@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "check/scales.h"
 #include "units/error.h"
 #include "units/hash.h"
 
@@ -72,7 +73,7 @@ void Nodes::note_zero(NodeId product, int dim) {
 
 const std::vector<int>& Nodes::zero_dims(NodeId id) const {
   static const std::vector<int> kNone;
-  const auto found = zeros_.find(id);
+  const auto found = zeros_.find(unscaled(id));
   return found == zeros_.end() ? kNone : found->second;
 }
 
@@ -122,6 +123,10 @@ Node sum_node(const Tensor& tensor) {
 }  // namespace
 
 NodeId Nodes::node_of(const Tensor& tensor) {
+  return scaled(*this, bare_node_of(tensor), tensor.scales);
+}
+
+NodeId Nodes::bare_node_of(const Tensor& tensor) {
   ensure(is_complete(tensor), "only complete values are nodes");
   if (tensor.items.size() == 1 && tensor.items[0].factor == Rational(1)) {
     return tensor.items[0].node;
@@ -152,7 +157,7 @@ std::vector<Rational> Nodes::proportions_in_name(const Tensor& value) const {
 }
 
 NodeId Nodes::node_of(const Tensor& value, const std::vector<Rational>& proportions) {
-  return node_of(in_proportion(value, proportions));
+  return bare_node_of(in_proportion(value, proportions));
 }
 
 NodeId Nodes::part_of(const Tensor& partial, const NodeOperand& through, const Tensor& summands,
@@ -178,6 +183,7 @@ void Nodes::name(NodeId id, const std::string& text) {
 
 std::string Nodes::name_of(NodeId id) const {
   if (const auto found = names_.find(id); found != names_.end()) return found->second;
+  if (const ScaledNode* of = scaled_of(id)) return name_of(of->node);
   const Node& node = at(id);
   switch (node.kind) {
     case Node::Kind::leaf:

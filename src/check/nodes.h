@@ -66,6 +66,12 @@ enum class NodeMaker : std::uint8_t { reference, program };
 /// Whether it is kept what people call a node: only findings are told by names.
 enum class Names : std::uint8_t { kept, left_out };
 
+/// A node times inverses of single numbers (check/scales.h), these in order.
+struct ScaledNode {
+  NodeId node = 0;
+  std::vector<NodeId> by;
+};
+
 /// All nodes of one check, each once.
 class Nodes {
  public:
@@ -84,14 +90,18 @@ class Nodes {
   /// `foreign_from`, which the reference makes too, are numbers.
   bool may_divide_by_zero(NodeId id, NodeId foreign_from) const;
 
-  /// The node that a complete tensor is: its single item, or the sum of its items.
+  /// The node that a complete tensor is: its single item, or the sum of its items, times its
+  /// scales.
   NodeId node_of(const Tensor& tensor);
+  /// The same without the scales.
+  NodeId bare_node_of(const Tensor& tensor);
   /// Notes that the reference multiplies by it.
   void note_factor(NodeId id) { factors_.insert(id); }
   /// How often each summand of an incomplete value takes part in what names its products: once, or
   /// in proportion where the reference multiplies by that sum and not by the other one.
   std::vector<Rational> proportions_in_name(const Tensor& value) const;
-  /// The node of what an incomplete value is a part of, its summands as often as that.
+  /// The node of what an incomplete value is a part of, its summands as often as that, over its
+  /// scales.
   NodeId node_of(const Tensor& value, const std::vector<Rational>& proportions);
   /// What of an incomplete factor a part is. To its name belongs the factor through which it came,
   /// of several: in u(a) v(a) a part of a through u gives another value than one through v. So do
@@ -117,9 +127,22 @@ class Nodes {
     return found == turns_.end() ? nullptr : &found->second;
   }
 
+  /// Notes that a product is a node times scales.
+  void note_scaled(NodeId id, ScaledNode of) { scaled_.emplace(id, std::move(of)); }
+  const ScaledNode* scaled_of(NodeId id) const {
+    const auto found = scaled_.empty() ? scaled_.end() : scaled_.find(id);
+    return found == scaled_.end() ? nullptr : &found->second;
+  }
+  bool has_scaled() const { return !scaled_.empty(); }
+  /// The node without its scales.
+  NodeId unscaled(NodeId id) const {
+    const ScaledNode* of = scaled_of(id);
+    return of == nullptr ? id : of->node;
+  }
+
   /// Notes that a product is zero where its sum over one of its dims, by number, is whole.
   void note_zero(NodeId product, int dim);
-  /// Such dims of a node.
+  /// Such dims of a node, or of what it is a multiple of.
   const std::vector<int>& zero_dims(NodeId id) const;
   bool has_zeros() const { return !zeros_.empty(); }
 
@@ -135,6 +158,7 @@ class Nodes {
   std::unordered_map<NodeId, std::string> names_;
   std::unordered_map<NodeId, std::vector<int>> zeros_;
   std::unordered_map<NodeId, NodeOperand> turns_;
+  std::unordered_map<NodeId, ScaledNode> scaled_;
   std::unordered_set<NodeId> factors_;  // of products of the reference
 };
 

@@ -1,4 +1,5 @@
 #include "check/reference_values.h"
+#include "check/scales.h"
 
 #include <algorithm>
 
@@ -229,7 +230,7 @@ void ReferenceValues::backward(std::size_t unit) {
     const Tensor& gradient = gradients[at(kind.parameters[p].value)];
     const Key key = key_of(static_cast<int>(unit), static_cast<int>(p));
     const auto [found, fresh] = gradients_.try_emplace(key, gradient);
-    if (!fresh) add_to(found->second, gradient);
+    if (!fresh) add(nodes_, found->second, gradient);
   }
   if (kind.stream_in >= 0) stream_ = gradients[at(kind.stream_in)];
 }
@@ -249,7 +250,7 @@ Tensor ReferenceValues::begin_backward(const Tensor& losses) {
   Tensor gradient = call(reference.seed_kernel, {weights, count})[0];
   static const Kernel kWeighted =
       kernel_from("kernel weighted(y[...], d[...]) -> (l[]) {\n l[] = y[...] * d[...]\n}");
-  add_to(now_.loss, call(kWeighted, {view(losses), view(gradient)}, "", {})[0]);
+  add(nodes_, now_.loss, call(kWeighted, {view(losses), view(gradient)}, "", {})[0]);
   return now_.numbers.empty() ? gradient : scaled(gradient);
 }
 
@@ -277,14 +278,14 @@ void ReferenceValues::go_back(std::size_t unit, const BackwardApplication& b,
   const std::string key = draw_key(a.key, static_cast<std::int64_t>(unit), step_);
   const std::vector<Tensor> made = call(b.adjoint.kernel, inputs, key, results);
   for (std::size_t o = 0; o < made.size(); ++o) {
-    add_to(gradients[value(b.adjoint.to[o])], made[o]);
+    add(nodes_, gradients[value(b.adjoint.to[o])], made[o]);
   }
 }
 
 /// What a kernel gives of each gradient, added up over all of them.
 Tensor ReferenceValues::sum_over_gradients(int kernel, const std::string& text) {
   Tensor total;
-  for (const auto& [key, gradient] : gradients_) add_to(total, call(kernel, {gradient})[0]);
+  for (const auto& [key, gradient] : gradients_) add(nodes_, total, call(kernel, {gradient})[0]);
   name(total, text);
   return total;
 }

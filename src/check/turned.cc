@@ -116,7 +116,7 @@ std::optional<NodeOperand> known_turned(const Nodes& nodes, const Node& made) {
 
 Tensor turned(Nodes& nodes, const Tensor& value, const std::vector<int>& from,
               const std::vector<int>& to) {
-  Tensor out{.dims = {}, .cuts = {}, .items = {}};
+  Tensor out{.dims = {}, .cuts = {}, .items = {}, .scales = value.scales};
   out.dims.reserve(to.size());
   out.cuts.reserve(to.size());
   for (const int d : to) {

@@ -229,7 +229,7 @@ std::uint64_t mixed(std::uint64_t hash, const Rational& value) {
 std::uint64_t hash_of(const Tensor& tensor) {
   std::uint64_t hash = mixed(tensor.items.size(), tensor.dims);
   for (const Splits& cuts : tensor.cuts) hash = mixed(hash, hash_of(cuts));
-  return mixed(hash, tensor.items.hash());
+  return mixed(mixed(hash, tensor.scales), tensor.items.hash());
 }
 
 std::optional<Rational> scale_of(const Item& item) {
@@ -560,6 +560,7 @@ bool extends(const Item& sum, const Item& more, std::int64_t micro_batch,
 
 bool extends(const Tensor& sum, const Tensor& more, std::int64_t micro_batch,
              std::int64_t micro_batches) {
+  if (sum.scales != more.scales) return false;
   return std::ranges::equal(sum.items, more.items, [&](const Item& a, const Item& b) {
     return extends(a, b, micro_batch, micro_batches);
   });

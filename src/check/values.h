@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "check/items.h"
@@ -22,6 +23,9 @@ struct Tensor {
   std::vector<int> dims;
   std::vector<Splits> cuts;
   Items items;  // by node; empty: zero
+  /// Inverses of single numbers that all of it is multiplied by, in order (check/scales.h); of zero
+  /// none.
+  std::vector<NodeId> scales = {};
 
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
@@ -51,6 +55,12 @@ void add_missing_axes(const Share& share, int micro_axis, std::vector<int>& axes
 std::vector<int> missing_axes(const Tensor& tensor, int micro_axis);
 
 bool is_complete(const Tensor& tensor);
+
+/// Makes it this and nothing else.
+inline void become(Tensor& tensor, Item item) {
+  tensor.items = {std::move(item)};
+  tensor.scales.clear();
+}
 
 /// Whether some share of what is not complete is one of these.
 template <class Which>
@@ -97,7 +107,7 @@ std::vector<Rational> proportions_of(const Tensor& tensor);
 /// Items that are incomplete in the same way, by their numbers.
 std::vector<std::vector<std::size_t>> incomplete_alike(const Tensor& tensor);
 
-/// The complete tensor that an incomplete one is a part of.
+/// The complete tensor that an incomplete one is a part of, over its scales.
 Tensor completed(const Tensor& tensor);
 
 /// Whether adding `more` of one micro-batch only makes the last runs of all shares one longer, and
@@ -112,8 +122,8 @@ void name_micro_batch(Tensor& tensor, std::int64_t micro_batch);
 /// Makes the last runs of all shares so much longer. Each has some.
 void extend(Tensor& sum, std::int64_t by);
 
-/// a += b where both have the same dims and cuts: items of a node are one; shares that differ in
-/// their micro-batches only are one. True: some node was in both. If it was not, and what was added
+/// a += b where both have the same dims, cuts and scales: items of a node are one; shares that
+/// differ in their micro-batches only are one. True: some node was in both. If it was not, and what was added
 /// was settled, the sum is.
 bool add_to(Tensor& a, const Tensor& b);
 
