@@ -123,8 +123,8 @@ void name_micro_batch(Tensor& tensor, std::int64_t micro_batch);
 void extend(Tensor& sum, std::int64_t by);
 
 /// a += b where both have the same dims, cuts and scales: items of a node are one; shares that
-/// differ in their micro-batches only are one. True: some node was in both. If it was not, and what was added
-/// was settled, the sum is.
+/// differ in their micro-batches only are one. True: some node was in both. If it was not, and what
+/// was added was settled, the sum is.
 bool add_to(Tensor& a, const Tensor& b);
 
 }  // namespace placet
