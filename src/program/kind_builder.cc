@@ -1,6 +1,7 @@
 #include "program/kind_builder.h"
 
 #include <algorithm>
+#include <set>
 
 #include "program/kernel_text.h"
 #include "units/at.h"
@@ -212,12 +213,17 @@ int KindBuilder::rule_of(int p, const Dims& dims) {
 /// which several may be made here.
 RuleMatrix KindBuilder::matrix_of(const Parameter& parameter, const Dims& dims) const {
   RuleMatrix out;
-  const Dims sides(dims.begin() + (parameter.dims.size() > 2 ? 1 : 0), dims.end());
-  out.dims = names(dims).substr(1);
-  out.whole = names(sides).substr(1);
-  out.rows = static_cast<int>(sides.size());
+  const std::size_t first = parameter.dims.size() > 2 ? 1 : 0;  // dim of a matrix
+  std::set<std::string> taken;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    std::string name = out_.dims[at(dims[i])].name;
+    if (!taken.insert(name).second) name += "'";  // one dim is both sides
+    out.dims += (i == 0 ? "" : " ") + name;
+    if (i >= first) out.whole += (i == first ? "" : " ") + name;
+  }
+  out.rows = static_cast<int>(dims.size() - first);
   for (std::int64_t columns = 1; out.rows > 1 && columns < parameter.dims.back().size; --out.rows) {
-    columns *= out_.dims[at(sides[at(out.rows - 1)])].extent;
+    columns *= out_.dims[at(dims[first + at(out.rows - 1)])].extent;
   }
   return out;
 }
