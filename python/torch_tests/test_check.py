@@ -84,6 +84,12 @@ def test_is_the_training_of_one_device(script, world, ways, arguments, reference
         assert verdict["entries"] == 2 * 2 * told_apart()  # ranks, steps
 
 
+def test_each_of_two_optimizers_updates_what_it_has():
+    verdict = run(SCRIPTS, "two_optimizers.py", 2)
+    assert verdict["equivalent"], verdict["findings"]
+    assert verdict["steps"] == 4  # two of each
+
+
 def test_accelerate_is_the_training_of_one_device():
     pytest.importorskip("accelerate", reason="accelerate is not installed")
     assert run(SCRIPTS, "with_accelerate.py", 2)["equivalent"]

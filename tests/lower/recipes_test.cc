@@ -1,5 +1,5 @@
-// Well-known public trainings (recipes.json): each is proved on its small program, run over a finite
-// field, and says what it leaves out.
+// Well-known public trainings (recipes.json): each is proved on its small program, run over a
+// finite field, and says what it leaves out.
 #include <gtest/gtest.h>
 
 #include <fstream>

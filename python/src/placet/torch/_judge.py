@@ -100,10 +100,11 @@ def _causes() -> dict[str, dict[str, str]]:
 class Entries:
     """All entries of the reference after one update, by number at the start."""
 
-    def __init__(self, update: list[dict[str, Any]], first: list[dict[str, Any]]) -> None:
-        keys = torch.cat([held["key"] for held in first])
-        self.names = [held["name"] for held in first]
-        owner = torch.cat([torch.full((held["key"].numel(),), at) for at, held in enumerate(first)])
+    def __init__(self, update: list[dict[str, Any]]) -> None:
+        keys = torch.cat([held["key"] for held in update])
+        self.names = [held["name"] for held in update]
+        sizes = [held["key"].numel() for held in update]
+        owner = torch.cat([torch.full((size,), at) for at, size in enumerate(sizes)])
         order = keys.argsort(stable=True)
         self.keys = keys[order]
         self.owner = owner[order]
@@ -164,7 +165,7 @@ class Judge:
     # --- facts --------------------------------------------------------------------------------
 
     def _compare(self, step: int) -> list[Difference]:
-        entries = Entries(self.reference["updates"][step], self.reference["updates"][0])
+        entries = Entries(self.reference["updates"][step])
         covered = torch.zeros_like(entries.keys, dtype=torch.bool)
         out: list[Difference] = []
         for rank, seen in enumerate(self.ranks):

@@ -79,6 +79,7 @@ class Session(FieldWatch):
         self._keys: dict[tuple[int, int], Tensor] = {}
         self._calls = {"filled": 0, "registered": 0}
         self._names: dict[int, str] = {}
+        self._stepped: set[int] = set()  # optimizers, each of which updates what it was given
         self._depth = 0
         self._open: list[Held] = []
         self._undo: list[Callable[[], None]] = []
@@ -291,7 +292,8 @@ class Session(FieldWatch):
             for held, parameter in zip(self._open, parameters, strict=False):
                 held.after = self.shadows.of(local(parameter).detach()).clone().reshape(-1)
             self.updates.append(self._open)
-        if len(self.updates) >= self.options.steps:
+        self._stepped.add(id(optimizer))
+        if len(self.updates) >= self.options.steps * len(self._stepped):
             raise Enough
 
     # --- what there is ------------------------------------------------------------------------
