@@ -38,8 +38,8 @@ struct ParameterPlan {
   bool trainable = true;
   bool has_master = true;
   std::array<bool, 3> on_host{};  // Θ, Ω, G
-  std::vector<int> rules;  // of the reference, by piece
-  int owner = -1;  // the unit whose tensor it is, if another's
+  std::vector<int> rules;         // of the reference, by piece
+  int owner = -1;                 // the unit whose tensor it is, if another's
   /// Some device uses it in two units, and its gradient goes to owners in each micro-batch: that of
   /// the later unit waits for that of the owner's.
   bool joins = false;

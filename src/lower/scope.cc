@@ -82,29 +82,11 @@ void require_override(const std::string& axis, const How& own, const Override& o
          "experts cut by experts or as tensors, other classes as the axis is");
 }
 
-/// Parts of matrices that come together for the update are those of an axis that cuts no matrix.
-void require_whole_matrix(const Job& job, const Parameter& parameter) {
-  for (const AxisPlacement& axis : job.placement.axes) {
-    const How& how = how_of(axis, parameter.classes, std::nullopt);
-    const bool cuts = std::ranges::any_of(
-        parameter.dims, [&](const Dim& dim) { return contains(how.tensor_indices, dim.index); });
-    if (how.cut != Cut::tensor || axis.degree == 1 || !cuts) continue;
-    if (how.modes.optimizer != Mode::sharded_gather) continue;
-    refuse(kPlacement, std::string(axis.axis.text()),
-           "cuts matrices that are put together for the update, as " + parameter.name +
-               ": no step program yet",
-           "an optimizer that updates each element by itself, or axes that cut no matrices");
-  }
-}
-
 void require_optimizer(const Job& job) {
   for (const UnitKind& kind : job.model.kinds) {
     for (const Parameter& parameter : kind.parameters) {
       const UpdateRegion region = region_of(job.optimizer, parameter);
       const bool known = region == UpdateRegion::element || region == UpdateRegion::matrix;
-      if (region == UpdateRegion::matrix && parameter.trainable) {
-        require_whole_matrix(job, parameter);
-      }
       if (!parameter.trainable || known) continue;
       refuse("--optimizer", job.optimizer.name,
              "updates " + parameter.name +

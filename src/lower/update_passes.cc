@@ -6,6 +6,7 @@
 
 #include "lower/class_passes.h"
 #include "lower/update_numbers.h"
+#include "lower/whole_update.h"
 #include "units/at.h"
 #include "units/error.h"
 
@@ -342,7 +343,12 @@ class UpdateWriter {
           if (count > 1 && has_pieces(ref)) ref.piece = static_cast<int>(piece);
         }
       }
-      apply(rule_kernel(plan, piece), std::move(update));
+      const AxisList together = put_together(in_, plan, piece);
+      if (together.empty()) {
+        apply(rule_kernel(plan, piece), std::move(update));
+      } else {
+        write_whole_update(in_, plan, piece, update, together);
+      }
     }
   }
 

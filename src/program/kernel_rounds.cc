@@ -68,7 +68,8 @@ std::vector<bool> used_dims(const Kernel& kernel, const std::vector<Statement>& 
   return used;
 }
 
-/// Some statements as a kernel, with these tensors of the original as inputs and outputs.
+}  // namespace
+
 KernelPart part_of_kernel(const Kernel& kernel, const std::vector<Statement>& statements,
                           const std::vector<int>& inputs, const std::vector<int>& outputs) {
   KernelPart out;
@@ -112,6 +113,8 @@ KernelPart part_of_kernel(const Kernel& kernel, const std::vector<Statement>& st
   out.kernel.outputs = static_cast<int>(outputs.size());
   return out;
 }
+
+namespace {
 
 /// Sorts the statements of a kernel into those of pieces and those of the end.
 class Rounds {

@@ -16,6 +16,10 @@ struct KernelPart {
   std::vector<int> dims;     // by dim, that of the original
 };
 
+/// Some statements as a kernel, with these tensors of the original as inputs and outputs.
+KernelPart part_of_kernel(const Kernel& kernel, const std::vector<Statement>& statements,
+                          const std::vector<int>& inputs, const std::vector<int>& outputs);
+
 /// What is done with one piece of the dim, and what is done once with the sums over all pieces.
 struct KernelRounds {
   /// Inputs are those of the original. Outputs are its outputs that have the dim, of which each

@@ -241,11 +241,6 @@ TEST(Scope, SinksWhereHeadsAreExchanged) {
                "attention with sinks");
 }
 
-TEST(Scope, MatricesThatTensorAxesTear) {
-  EXPECT_PRED2(says, refusal_of({.placement = "tp=2:tensor(S,S*,S,R)", .optimizer = "muon"}),
-               "put together for the update");
-}
-
 TEST(Scope, PoliciesOfEngines) {
   Job job = job_of({.placement = "dp=4:zero1"});
   job.recompute = {.kind = Recompute::Kind::selective, .policy = "op"};

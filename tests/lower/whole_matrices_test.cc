@@ -14,6 +14,20 @@ TEST(WholeMatrices, AreSteppedWhereTheyAreWhole) {
   }
 }
 
+// What tensor axes cut comes together for the update, and is cut again: fused tensors piece by
+// piece, heads that several devices share, behind states that come together along data axes.
+TEST(WholeMatrices, ComeTogetherAlongTensorAxes) {
+  for (const char* placement :
+       {"tp=2:tensor(S,S*,S,R)", "tp=2:tensor(S,S*,S,S*)", "dp=2:ddp tp=2:tensor(S,S*,S,R)",
+        "dp=2:batch(R,S*,R,R) tp=2:tensor(S,S*,S,R)", "pp=2:1f1b tp=2:tensor(S,S*,S,R)",
+        "dp=2:batch(S*,S*,S,R) tp=2:tensor(S,S*,S,S*)"}) {
+    EXPECT_EQ(judged("llama-3.2-1b", placement, "muon"), kEqual) << placement;
+  }
+  EXPECT_EQ(judged("gpt2", "tp=2:tensor(S,S*,S,R)", "muon"), kEqual);
+  EXPECT_EQ(judged("moonlight-16b-a3b", "tp=2:tensor(S,S*,S,R)", "muon"), kEqual);
+  EXPECT_EQ(judged("llama-3.2-1b", "dp=2:zero1 tp=2:tensor(S,S*,S,R)", "muon"), kUnequal);
+}
+
 // Parts of a matrix are no smaller matrices: what is orthogonal in parts is not so as a whole.
 TEST(WholeMatrices, AreNotSteppedInParts) {
   for (const char* placement : {"dp=2:zero1", "dp=2:zero3", "tp=2:tp"}) {
