@@ -181,7 +181,7 @@ class ClassWriter {
   }
 
   void gather_kept_of_unit(std::span<const HeldPlan> unit) {
-    std::map<AxisList, Instruction> gathers;
+    Gathers gathers;
     for (const HeldPlan& held : unit) {
       const ParameterPlan& plan = *held.plan;
       if (plan.keep != Keep::step || plan.whole == plan.rest) continue;
@@ -189,14 +189,14 @@ class ClassWriter {
       w_.alloc(whole);
       const std::optional<BufferRef> part = part_of(held, whole);
       if (!part) continue;
-      Instruction& gather = gathers[plan.gathered];
+      Instruction& gather = gathers[{plan.gathered, gathered_in(plan, in_.job.precision)}];
       gather.kind = InstructionKind::all_gather;
       gather.axes = plan.gathered;
       gather.inputs.push_back(*part);
       gather.outputs.push_back(whole);
       gather.label = "parameters";
     }
-    for (auto& [axes, gather] : gathers) w_.add(std::move(gather));
+    for (auto& [how, gather] : gathers) w_.add(std::move(gather));
     for (const BufferRef& part : parts_) w_.free(part);
     parts_.clear();
   }
@@ -213,7 +213,8 @@ class ClassWriter {
       return std::nullopt;
     }
     if (!host && !plan.materialized) return from;
-    const BufferType type = parameter_type(plan, plan.gathered, in_.job.precision.gather);
+    const BufferType type =
+        parameter_type(plan, plan.gathered, gathered_in(plan, in_.job.precision));
     parts_.push_back(buffer_of(held, w_.family("part." + plan.name, type, Indexing::unit)));
     w_.alloc(parts_.back());
     w_.move(copy, from, parts_.back());

@@ -10,17 +10,17 @@ namespace placet {
 
 /// Rests in part, used whole: gathered before the unit, one message for all of it.
 void ParameterUses::gather(bool again) {
-  std::map<AxisList, Instruction> gathers;
+  Gathers gathers;
   for (const ParameterPlan& plan : parameters_.plans) {
     if (plan.whole == plan.rest) continue;
     if (plan.keep == Keep::step || (again && plan.keep == Keep::backward)) continue;
     gather(plan, gathers);
   }
-  for (auto& [axes, instruction] : gathers) w_.add(std::move(instruction));
+  for (auto& [how, instruction] : gathers) w_.add(std::move(instruction));
   drop_parts();
 }
 
-void ParameterUses::gather(const ParameterPlan& plan, std::map<AxisList, Instruction>& gathers) {
+void ParameterUses::gather(const ParameterPlan& plan, Gathers& gathers) {
   BufferRef part = buffer_of(plan, plan.materialized ? plan.master : plan.rest);
   part.piece = -1;
   BufferRef whole = buffer_of(plan, plan.whole);
@@ -32,7 +32,8 @@ void ParameterUses::gather(const ParameterPlan& plan, std::map<AxisList, Instruc
     return;
   }
   if (host || plan.materialized) {
-    const BufferType type = parameter_type(plan, plan.gathered, in_.job.precision.gather);
+    const BufferType type =
+        parameter_type(plan, plan.gathered, gathered_in(plan, in_.job.precision));
     const int family = w_.family("part." + plan.name, type, Indexing::unit);
     Held copy = w_.make_at(buffer_of(plan, family), {});
     copy.buffer.piece = -1;
@@ -40,7 +41,7 @@ void ParameterUses::gather(const ParameterPlan& plan, std::map<AxisList, Instruc
     part = copy.buffer;
     parts_.push_back(copy);
   }
-  Instruction& instruction = gathers[plan.gathered];
+  Instruction& instruction = gathers[{plan.gathered, gathered_in(plan, in_.job.precision)}];
   instruction.kind = InstructionKind::all_gather;
   instruction.axes = plan.gathered;
   instruction.inputs.push_back(part);

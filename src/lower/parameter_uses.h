@@ -37,7 +37,7 @@ class ParameterUses {
     int missing = 0;
   };
 
-  void gather(const ParameterPlan& plan, std::map<AxisList, Instruction>& gathers);
+  void gather(const ParameterPlan& plan, Gathers& gathers);
   void drop_parts();
   BufferRef gradient_buffer(const ParameterPlan& plan, bool own);
   void add_to_step(const ParameterPlan& plan, const BufferRef& share);

@@ -237,9 +237,10 @@ void make_families(Lowering& in, ParameterPlan& plan) {
     plan.gathered = plan.rests;
   }
   const bool apart = !plan.gathered.empty() || plan.materialized || plan.on_host[0];
-  plan.whole = apart ? w.family("use." + plan.name, parameter_type(plan, {}, precision.gather),
-                                Indexing::unit)
-                     : plan.rest;
+  plan.whole =
+      apart ? w.family("use." + plan.name, parameter_type(plan, {}, gathered_in(plan, precision)),
+                       Indexing::unit)
+            : plan.rest;
   const bool low = bits_of(rest) < 32;
   plan.has_master =
       plan.trainable && low && in.job.optimizer.keeps_master && precision.master.has_value();
@@ -279,9 +280,9 @@ void share_families(Lowering& in, const std::vector<UnitParameters>& before, Par
     plan.shared_in_flight = is_shared_in_flight(in, plan.keep);
     if (plan.whole != plan.rest && plan.keep != Keep::step) {
       // Gathered for this use, while the owner may still keep its own copy.
-      plan.whole =
-          in.writer.family("use.shared." + plan.name,
-                           parameter_type(plan, {}, in.job.precision.gather), Indexing::unit);
+      plan.whole = in.writer.family("use.shared." + plan.name,
+                                    parameter_type(plan, {}, gathered_in(plan, in.job.precision)),
+                                    Indexing::unit);
     }
     return;
   }
@@ -304,6 +305,10 @@ std::string plain_name(const std::string& kind, const std::string& name) {
 }
 
 }  // namespace
+
+Dtype gathered_in(const ParameterPlan& plan, const Precision& precision) {
+  return plan.source->dtype.value_or(precision.gather);
+}
 
 BufferType parameter_type(const ParameterPlan& plan, const AxisList& flat, Dtype dtype) {
   BufferType type{.dtype = dtype, .pieces = {}, .flat = flat};

@@ -94,4 +94,10 @@ void reduce_pieces(Writer& writer, const PieceSums& sums);
 /// The type of a buffer of that parameter, divided by elements over `flat`.
 BufferType parameter_type(const ParameterPlan& plan, const AxisList& flat, Dtype dtype);
 
+/// The format in which a parameter is gathered: its own, where it has one.
+Dtype gathered_in(const ParameterPlan& plan, const Precision& precision);
+
+/// What is gathered along the same axes in one format travels in one message.
+using Gathers = std::map<std::pair<AxisList, Dtype>, Instruction>;
+
 }  // namespace placet

@@ -273,6 +273,17 @@ bool has_stages(const Job& job) {
   });
 }
 
+/// Whether experts add biases, as those of gpt-oss do: a vector for each of them.
+bool has_biased_experts(const Job& job) {
+  const auto is_one = [](const Parameter& p) {
+    return contains(p.classes, TensorClass::experts) && p.dims.size() == 2 &&
+           p.dims.front().index == Index::expert;
+  };
+  return std::ranges::any_of(job.model.kinds, [&](const UnitKind& kind) {
+    return std::ranges::any_of(kind.parameters, is_one);
+  });
+}
+
 /// What makes messages differ; a class of tensors may be treated apart.
 const char* messages_apart(const Job& job) {
   const std::vector<AxisPlacement>& axes = job.placement.axes;
@@ -281,6 +292,9 @@ const char* messages_apart(const Job& job) {
       axes, [](const AxisPlacement& axis) { return is_tensor(axis) && !divides_stream(axis); });
   if (job.model.figures.experts > 0 && whole && std::ranges::any_of(axes, divides_stream)) {
     return "messages: experts' results, the stream divided along one of two tensor axes";
+  }
+  if (has_biased_experts(job) && std::ranges::any_of(axes, divides_stream)) {
+    return "messages: biases of experts behind a tensor cut, over a divided stream";
   }
   const bool both_sides = std::ranges::any_of(axes, cuts_both_sides);
   if (both_sides && exchanges_heads(job)) {
