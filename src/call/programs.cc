@@ -106,6 +106,10 @@ ToJudge to_judge(const Catalog& catalog, const ProgramRequest& call, const JobRe
     return out;
   }
   Job job = load_job(catalog, request);
+  // What is judged is not the engine that was named.
+  for (const std::string& note : job.model.notes) {
+    if (note.starts_with("--engine: ")) call.warn(note);
+  }
   out.rules = check_rules(job);
   out.has_step = !leave_no_step(out.rules);
   if (out.has_step) {

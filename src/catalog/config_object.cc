@@ -58,7 +58,7 @@ struct LeftOut {
   std::string_view what;
   double neutral = 0;  // the value that changes nothing
 };
-constexpr std::array<LeftOut, 17> kLeftOut{{
+constexpr std::array<LeftOut, 20> kLeftOut{{
     {"clip_qkv", "queries, keys and values are clipped"},
     {"attn_temperature_tuning", "queries are scaled by their position"},
     {"router_z_loss_coef", "a loss of the router's logits"},
@@ -72,6 +72,9 @@ constexpr std::array<LeftOut, 17> kLeftOut{{
     {"scale_depth", "a constant factor of what blocks add", 1},
     {"logits_scaling", "a constant factor of the logits", 1},
     {"logit_scale", "a constant factor of the logits", 1},
+    {"attention_multiplier", "a constant factor of the scores"},
+    {"scale_attn_by_inverse_layer_idx", "scores are divided by the number of the block"},
+    {"dim_model_base", "a constant factor of the logits"},
     {"routed_scaling_factor", "a constant factor of what experts add", 1},
     {"n_group", "experts are chosen among those of a few groups", 1},
     {"num_expert_group", "experts are chosen among those of a few groups", 1},
@@ -84,6 +87,8 @@ std::vector<std::string> left_out_of(const Json& object) {
     const auto found = object.find(std::string(one.key));
     if (found == object.end() || found->is_null() || *found == Json(false)) continue;
     if (found->is_number() && found->get<double>() == one.neutral) continue;
+    const bool of_groups = one.what.find("groups") != std::string_view::npos;
+    if (of_groups && object.contains("topk_group") && object.at("topk_group") == *found) continue;
     const std::string value = found->is_boolean() ? "" : " " + shorten(*found);
     out.push_back(std::string(one.what) + " (" + std::string(one.key) + value + ")");
   }
@@ -347,6 +352,13 @@ bool ConfigObject::flag_or(Keys keys, bool fallback) {
   return value->get<bool>();
 }
 
+double ConfigObject::limit_or(std::string_view key, double fallback, double most) {
+  const auto said = object_->find(std::string(key));
+  if (said == object_->end() || !said->is_null()) return number_or({key}, fallback, 0, most);
+  know({key});
+  return 0;
+}
+
 double ConfigObject::number_or(Keys keys, double fallback, double least, double most) {
   const Json* value = find(keys);
   if (value == nullptr) return fallback;
@@ -437,10 +449,12 @@ bool ConfigObject::repeats_known(std::string_view key, const Json& value) const 
 
 std::vector<std::string> ConfigObject::left_out() const {
   std::vector<std::string> out = left_out_of(*object_);
-  for (const auto& [key, value] : object_->items()) {
-    if (!value.is_object()) continue;
-    const std::vector<std::string> inside = left_out_of(value);
-    out.insert(out.end(), inside.begin(), inside.end());
+  for (const char* part : {"attn_config", "ffn_config"}) {
+    const auto found = object_->find(part);
+    if (found == object_->end() || !found->is_object()) continue;
+    for (std::string& one : left_out_of(*found)) {
+      if (std::ranges::find(out, one) == out.end()) out.push_back(std::move(one));
+    }
   }
   return out;
 }

@@ -47,6 +47,8 @@ class ConfigObject {
   bool flag_or(Keys keys, bool fallback);
   /// A number from `least` to `most`.
   double number_or(Keys keys, double fallback, double least, double most);
+  /// The same where null says none: 0.
+  double limit_or(std::string_view key, double fallback, double most);
   std::string text_or(Keys keys, std::string fallback);
   /// A list of whole numbers, of words, of objects; none where the key is absent or null.
   std::optional<std::vector<std::int64_t>> numbers(std::string_view key, std::int64_t most_entries);

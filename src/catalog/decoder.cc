@@ -203,17 +203,16 @@ Attention read_attention(ConfigObject& config, const DecoderFacts& facts, const 
   const auto named = [&](std::string_view name, bool with_bias) {
     return name.empty() ? Weights{} : weights(prefix + std::string(name), with_bias);
   };
-  Attention a{
-      .heads = sizes.heads,
-      .kv_heads = sizes.kv_heads,
-      .head_size = sizes.head_size,
-      .value_head_size = sizes.head_size,
-      .output = named(f.output, output_bias),
-      .rotary_size = sizes.rotary_size,
-      .caps_scores = config.number_or({"attn_logit_softcapping"}, f.caps_scores, 0, 1e9) > 0,
-      .sinks = f.sinks.empty() ? "" : prefix + std::string(f.sinks),
-      .dropout =
-          read_dropout(config, {"attention_dropout", "attn_pdrop"}, facts.attention_dropout)};
+  Attention a{.heads = sizes.heads,
+              .kv_heads = sizes.kv_heads,
+              .head_size = sizes.head_size,
+              .value_head_size = sizes.head_size,
+              .output = named(f.output, output_bias),
+              .rotary_size = sizes.rotary_size,
+              .caps_scores = config.limit_or("attn_logit_softcapping", f.caps_scores, 1e9) > 0,
+              .sinks = f.sinks.empty() ? "" : prefix + std::string(f.sinks),
+              .dropout = read_dropout(config, {"attention_dropout", "attn_pdrop"},
+                                      facts.attention_dropout)};
   if (f.latent) {
     // Biases of latent attention stand at the projections down and at the output.
     a.latents = read_latents(config, facts, prefix, bias);
@@ -364,7 +363,7 @@ Architecture read_frame(ConfigObject& config, const DecoderFacts& facts, const S
       .norm = facts.final_norm.empty() ? Norm{} : norm(facts.norm, std::string(facts.final_norm)),
       .output = weights(std::string(facts.output), read_switch(config, facts.output_bias)),
       .tied = config.flag_or({"tie_word_embeddings"}, facts.tied),
-      .caps_logits = config.number_or({"final_logit_softcapping"}, facts.caps_logits, 0, 1e9) > 0};
+      .caps_logits = config.limit_or("final_logit_softcapping", facts.caps_logits, 1e9) > 0};
   return a;
 }
 

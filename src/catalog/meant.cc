@@ -258,7 +258,8 @@ Meant meant_version(const std::vector<std::string>& files, const std::string& te
     if (!file.starts_with(stem.substr(0, at + 1))) continue;
     const std::string version = file.substr(at + 1);
     const bool akin = version.substr(0, version.find('.')) == asked.substr(0, asked.find('.'));
-    if (!akin || !is_plain(version) || is_older_version(asked, version)) continue;
+    const bool of_it = version.starts_with(asked + ".");  // of 0.19 the last, 0.19.3
+    if (!akin || !is_plain(version) || (!of_it && is_older_version(asked, version))) continue;
     if (newest.empty() || is_older_version(newest, version)) newest = version;
   }
   if (newest.empty()) return {text, {}};

@@ -59,6 +59,11 @@ class Difference {
   bool differ_in_scales(NodeId expected, NodeId found) {
     std::vector<NodeId> mine = scales_of(expected);
     std::vector<NodeId> theirs = scales_of(found);
+    const std::vector<NodeId>& by = mine.empty() ? owed_ : mine;
+    if (const NodeId own = odd_division(nodes_.at(found)); own >= 0 && !by.empty()) {
+      compare(by.front(), own);
+      return true;
+    }
     if (mine.empty() && theirs.empty()) return false;
     const NodeId e = nodes_.unscaled(expected);
     const NodeId f = nodes_.unscaled(found);
@@ -74,6 +79,15 @@ class Difference {
       compare(e, f);
     }
     return true;
+  }
+
+  /// The inverse of a count that is not complete among the factors, which is no scale; -1: none.
+  NodeId odd_division(const Node& product) const {
+    const auto is_one = [&](const NodeOperand& o) {
+      return nodes_.is_odd(o.node) && nodes_.at(o.node).text == "inv";
+    };
+    const auto found = std::ranges::find_if(product.operands, is_one);
+    return found == product.operands.end() ? -1 : found->node;
   }
 
   std::vector<NodeId> scales_of(NodeId id) const {
@@ -94,7 +108,7 @@ class Difference {
         mine.empty() ? "that, divided once more" : "that, not divided",
         mine.empty() ? "it is divided by '" + name + "' once more"
                      : "it is not divided by '" + name + "'");
-    out_.finding.fix = mine.empty() ? "leave that division out" : "divide it by " + name;
+    out_.finding.fix = mine.empty() ? "leave that division out" : "divide it by the " + name;
   }
 
   void incomplete(NodeId expected, const Tensor& found) {

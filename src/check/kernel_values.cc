@@ -230,10 +230,13 @@ class Run {
 
   /// Zero times what may be no number is no zero.
   void require_numbers(const Product& p) {
+    const auto divides = [&](NodeId node) {
+      return nodes_.may_divide_by_zero(node, call_.foreign_from);
+    };
     const auto is_number = [&](const Operand& o) {
-      return std::ranges::none_of(values_[at(o.tensor)]->items, [&](const Item& item) {
-        return nodes_.may_divide_by_zero(item.node, call_.foreign_from);
-      });
+      const Tensor& value = *values_[at(o.tensor)];
+      return std::ranges::none_of(value.scales, divides) &&
+             std::ranges::none_of(value.items, divides, &Item::node);
     };
     if (call_.foreign_from < 0 || std::ranges::all_of(p.operands, is_number)) return;
     trouble("zero is multiplied by what may be no number");

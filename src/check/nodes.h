@@ -133,7 +133,6 @@ class Nodes {
     const auto found = scaled_.empty() ? scaled_.end() : scaled_.find(id);
     return found == scaled_.end() ? nullptr : &found->second;
   }
-  bool has_scaled() const { return !scaled_.empty(); }
   /// The node without its scales.
   NodeId unscaled(NodeId id) const {
     const ScaledNode* of = scaled_of(id);

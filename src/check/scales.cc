@@ -13,17 +13,19 @@ namespace {
 /// Every summand times the scales that all of them had.
 void push_down(Nodes& nodes, Tensor& value) {
   if (value.scales.empty()) return;
-  std::vector<Item> items(value.items.begin(), value.items.end());
-  for (Item& item : items) {
-    item.node = scaled(nodes, item.node, value.scales);
+  Tensor down{.dims = value.dims, .cuts = value.cuts, .items = {}, .scales = {}};
+  for (Item item : value.items) {
+    const Item whole = nodes.item_of(scaled(nodes, item.node, value.scales));
+    item.node = whole.node;
+    item.odd = item.odd || whole.odd;
+    item.vanishes = item.vanishes || whole.vanishes;
     for (NodeId& part : item.parts) part = scaled(nodes, part, value.scales);
     for (Share& share : item.shares) share.of = scaled(nodes, share.of, value.scales);
     std::ranges::sort(item.parts);
     sort_shares(item.shares);
+    add_to(down, Tensor{.dims = {}, .cuts = {}, .items = {std::move(item)}, .scales = {}});
   }
-  std::ranges::sort(items, {}, &Item::node);
-  value.items = Items(std::move(items));
-  value.scales.clear();
+  value = std::move(down);
 }
 
 }  // namespace
@@ -31,7 +33,9 @@ void push_down(Nodes& nodes, Tensor& value) {
 bool is_scale(const Nodes& nodes, const Tensor& value) {
   if (!value.dims.empty() || value.items.size() != 1 || !is_complete(value)) return false;
   const Node& node = nodes.at(value.items[0].node);
-  return node.kind == Node::Kind::function && node.text == "inv" && node.dims.empty();
+  // An odd one is told apart from others like it by nothing, so that it is no common factor.
+  return node.kind == Node::Kind::function && node.text == "inv" && node.dims.empty() &&
+         !nodes.is_odd(value.items[0].node);
 }
 
 NodeId scaled(Nodes& nodes, NodeId node, const std::vector<NodeId>& scales) {
@@ -78,8 +82,7 @@ bool add(Nodes& nodes, Tensor& a, const Tensor& b) {
   return met;
 }
 
-NodeOperand bare(Nodes& nodes, NodeOperand operand, std::vector<NodeId>& scales) {
-  operand = unturned(nodes, std::move(operand));
+NodeOperand bare(const Nodes& nodes, NodeOperand operand, std::vector<NodeId>& scales) {
   const ScaledNode* of = nodes.scaled_of(operand.node);
   if (of == nullptr) return operand;
   scales.insert(scales.end(), of->by.begin(), of->by.end());

@@ -21,7 +21,7 @@ void multiply(Tensor& value, const std::vector<NodeId>& scales);
 /// a += b where both have the same dims and cuts, whatever their scales (`add_to`).
 bool add(Nodes& nodes, Tensor& a, const Tensor& b);
 
-/// An operand over its scales, which are added to `scales`, and not turned.
-NodeOperand bare(Nodes& nodes, NodeOperand operand, std::vector<NodeId>& scales);
+/// An operand over its scales, which are added to `scales`. One that is turned has none outside.
+NodeOperand bare(const Nodes& nodes, NodeOperand operand, std::vector<NodeId>& scales);
 
 }  // namespace placet

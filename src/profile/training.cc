@@ -22,7 +22,10 @@ void follow_parameters(const Precision& precision, Optimizer& optimizer) {
 bool is_other(const Optimizer& optimizer, const Parameter& parameter) {
   // A bare count has tensors of no class: nothing says that they are not matrices.
   if (optimizer.other_states.empty() || parameter.classes == 0) return false;
-  return parameter.dims.size() < 2 || (parameter.classes & optimizer.other_classes) != 0;
+  // Experts side by side have their vectors side by side.
+  const std::size_t sides =
+      parameter.dims.size() - (!parameter.dims.empty() && parameter.dims[0].index == Index::expert);
+  return sides < 2 || (parameter.classes & optimizer.other_classes) != 0;
 }
 
 const std::vector<OptimizerState>& states_of(const Optimizer& optimizer,

@@ -201,6 +201,7 @@ int KindBuilder::rule_of(int p, const Dims& dims) {
   const Parameter& from = source_->parameters[at(p)];
   const int rule = request_.rule_of ? request_.rule_of(from) : 0;
   if (!request_.sees_matrices || !from.trainable || !request_.sees_matrices(from)) return rule;
+  fuses_matrices_ = fuses_matrices_ || map_.pieces[at(p)].size() > 1;
   const auto [found, fresh] = shaped_.try_emplace({rule, names(dims)}, 0);
   if (fresh) {
     const RuleMatrix matrix = matrix_of(from, dims);
@@ -213,7 +214,8 @@ int KindBuilder::rule_of(int p, const Dims& dims) {
 /// which several may be made here.
 RuleMatrix KindBuilder::matrix_of(const Parameter& parameter, const Dims& dims) const {
   RuleMatrix out;
-  const std::size_t first = parameter.dims.size() > 2 ? 1 : 0;  // dim of a matrix
+  const bool stacked = parameter.dims.front().index == Index::expert;
+  const std::size_t first = stacked ? 1 : 0;  // dim of a matrix
   std::set<std::string> taken;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     std::string name = out_.dims[at(dims[i])].name;

@@ -109,6 +109,8 @@ class KindBuilder {
 
   /// A kernel for the i-th rule of the request; gives the number of the reference's rule.
   int add_rule(std::size_t i, const RuleMatrix* matrix);
+  /// Whether some tensor holds several matrices, each of which has a rule of its own.
+  bool fuses_matrices() const { return fuses_matrices_; }
 
   KernelWriter writer(const std::string& name) const { return {out_.dims, name}; }
   int add_kernel(const std::string& text);
@@ -139,6 +141,7 @@ class KindBuilder {
   KindMap map_;
   int operator_ = 0;
   bool predicts_further_ = false;
+  bool fuses_matrices_ = false;
 };
 
 /// Adds the kernels that an operator of the model is made of.

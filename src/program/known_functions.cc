@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <string_view>
 
@@ -19,7 +20,7 @@ struct Form {
   bool chooses = false;  // along one whole dim
 };
 
-constexpr std::array<Form, 11> kForms = {{
+constexpr std::array<Form, 12> kForms = {{
     {.name = "inv", .least_operands = 1, .most_operands = 1},
     {.name = "ratio", .least_operands = 2, .most_operands = 2},
     {.name = "id", .least_operands = 1, .most_operands = 1},
@@ -27,6 +28,7 @@ constexpr std::array<Form, 11> kForms = {{
     {.name = "exp_dot", .least_operands = 2, .most_operands = 3, .least_positions = 2},
     {.name = "exp_seen", .least_operands = 1, .most_operands = 1, .least_positions = 2},
     {.name = "exp_shift", .least_operands = 2, .most_operands = 2},
+    {.name = "orthogonal", .least_operands = 1, .most_operands = 1},
     {.name = "onehot", .least_operands = 1, .most_operands = 1, .least_positions = 1},
     {.name = "position", .most_operands = 0, .least_positions = 2},
     {.name = "chosen", .least_operands = 1, .chooses = true},
@@ -35,6 +37,24 @@ constexpr std::array<Form, 11> kForms = {{
 
 std::string counted(std::size_t count, const std::string& what) {
   return "needs " + (count == 1 ? "one " + what : std::to_string(count) + " " + what + "s");
+}
+
+/// "orthogonal.2(d[a b c]; whole a b c)": the first two dims are the rows of a matrix.
+std::string misuse_of_matrix(const Statement& statement) {
+  const std::string& name = statement.function;
+  const std::size_t point = name.find('.');
+  std::size_t rows = 0;
+  if (point != std::string::npos) {
+    std::from_chars(name.data() + point + 1, name.data() + name.size(), rows);
+  }
+  const auto is_given = [&](int d) {
+    return std::ranges::find(statement.result.dims, d) != statement.result.dims.end();
+  };
+  const bool all = std::ranges::all_of(statement.whole, is_given) && statement.reduced.empty() &&
+                   statement.positions.empty();
+  if (rows > 0 && rows <= statement.whole.size() && all) return {};
+  return "sees a matrix whole and gives all of it, its first dims, as many as its name says, the "
+         "rows (orthogonal.1(d[a b]; whole a b))";
 }
 
 }  // namespace
@@ -53,7 +73,7 @@ std::string misuse_of(const Statement& statement) {
     return counted(form->least_positions, "position") + " (\"; at\")";
   }
   if (form->chooses && statement.whole.size() != 1) return "chooses along one dim (\"; whole\")";
-  return {};
+  return form->name == "orthogonal" ? misuse_of_matrix(statement) : std::string();
 }
 
 }  // namespace placet

@@ -39,6 +39,9 @@ class Builder {
       r.choices.push_back(
           "multi-token prediction: its loss is added with one weight for all tokens");
     }
+    if (unit_.fuses_matrices()) {
+      r.choices.emplace_back("matrices of one fused tensor: each orthogonalised by itself");
+    }
     for (const std::string& term : model_.left_out) r.choices.push_back("not in it: " + term);
     return std::move(out_);
   }

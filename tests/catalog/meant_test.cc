@@ -179,6 +179,7 @@ TEST(MeantEngineTest, AReleaseIsTheNewestOneThatIsDescribedAndNotNewer) {
   const auto meant = [&](const char* text) { return meant_engine(catalog, text).text; };
   EXPECT_EQ(meant("deepspeed@0.18.9"), "deepspeed@0.14");
   EXPECT_EQ(meant("deepspeed@0.19.2"), "deepspeed@0.19.2");
+  EXPECT_EQ(meant("deepspeed@0.19"), "deepspeed@0.19.3") << "of that release the last one";
   EXPECT_EQ(meant("deepspeed@0.99+qwz"), "deepspeed@0.19.3+qwz");
   EXPECT_EQ(meant("megatron@2024.02"), "megatron@2024");
   for (const char* unknown : {"deepspeed@0.1", "deepspeed@1", "deepspeed@0.x", "deepspeed@",
