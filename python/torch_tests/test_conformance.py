@@ -1,10 +1,13 @@
 """Real engines on gloo ranks beside what is derived: every message of a step, and what rests.
 
-With PLACET_RECORDS=FOLDER what the ranks leave is kept there, by versions of the packages, and a
-case whose records are there is not run again: what is derived is compared with them in seconds.
+With PLACET_RECORDS=FOLDER what the ranks leave is kept there, by versions of the packages and by
+what the case and its drivers say, and a case whose records are there is not run again: what is
+derived is compared with them in seconds.
 """
 
+import hashlib
 import importlib.metadata
+import json
 import os
 import pathlib
 import re
@@ -51,6 +54,13 @@ def engines():
 VERSIONED = ("torch", "transformers", "accelerate", "deepspeed", "torchtitan", "megatron-core")
 
 
+def run_of(case):
+    """All that a run depends on: the case, but for what is expected, and the drivers."""
+    told = {key: case[key] for key in case if key not in ("differs", "rests", "why", "older")}
+    drivers = [one.read_text() for one in sorted(HERE.glob("*.py"))]
+    return json.dumps([told, *drivers], sort_keys=True)
+
+
 def kept_folder(name):
     """Where the records of a case are kept, or None. Written by runs of these packages alone."""
     root = os.environ.get("PLACET_RECORDS")
@@ -59,7 +69,8 @@ def kept_folder(name):
     found = importlib.metadata.distributions()
     there = {one.metadata["Name"].lower(): one.version for one in found}
     versions = [f"{one}-{there[one]}" for one in VERSIONED if one in there]
-    return pathlib.Path(root) / " ".join(versions) / name.replace("/", "_")
+    what = hashlib.sha256(run_of(CASES[name]).encode()).hexdigest()[:12]
+    return pathlib.Path(root) / " ".join(versions) / f"{name.replace('/', '_')} {what}"
 
 
 def recorded(name, engines, tmp_path):

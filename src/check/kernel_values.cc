@@ -309,9 +309,8 @@ class Run {
     std::vector<const Operand*> rest;
     for (const Operand& o : p.operands) {
       const Tensor& value = *values_[at(o.tensor)];
-      if (!is_scale(nodes_, value)) {
-        rest.push_back(&o);
-      } else if (&o == &p.operands.back() && rest.empty()) {
+      const bool is_all_there_is = &o == &p.operands.back() && rest.empty();
+      if (is_all_there_is || !is_scale(nodes_, value)) {
         rest.push_back(&o);
       } else {
         factors.factor = factors.factor * value.items[0].factor;

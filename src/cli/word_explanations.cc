@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "catalog/meant.h"
 #include "catalog/profile_catalog.h"
 #include "catalog/reader.h"
 #include "catalog/strategy_catalog.h"
@@ -263,6 +264,14 @@ std::vector<Explanation> explanations_of(const Catalog& catalog, const std::stri
   add_files(catalog, word, out);
   add_engine_options(catalog, word, out);
   if (!out.empty()) return out;
+  const Meant engine = meant_engine(catalog, word);
+  if (engine.text != word) {
+    out = explanations_of(catalog, engine.text);
+    for (const std::string& note : engine.notes) {
+      out.front().meaning = note + ". " + out.front().meaning;
+    }
+    return out;
+  }
   const std::vector<std::string> words = explained_words(catalog);
   throw InputError({.where = "placet explain",
                     .value = word,

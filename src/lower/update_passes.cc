@@ -337,12 +337,7 @@ class UpdateWriter {
   void update_each_piece(const ParameterPlan& plan, const Instruction& whole) {
     const auto count = plan.pieces.size();
     for (std::size_t piece = 0; piece < count; ++piece) {
-      Instruction update = whole;
-      for (std::vector<BufferRef>* refs : {&update.inputs, &update.outputs}) {
-        for (BufferRef& ref : *refs) {
-          if (count > 1 && has_pieces(ref)) ref.piece = static_cast<int>(piece);
-        }
-      }
+      Instruction update = count > 1 ? of_piece(whole, static_cast<int>(piece)) : whole;
       const AxisList together = put_together(in_, plan, piece);
       if (together.empty()) {
         apply(rule_kernel(plan, piece), std::move(update));
@@ -350,6 +345,15 @@ class UpdateWriter {
         write_whole_update(in_, plan, piece, update, together);
       }
     }
+  }
+
+  Instruction of_piece(Instruction update, int piece) const {
+    for (std::vector<BufferRef>* refs : {&update.inputs, &update.outputs}) {
+      for (BufferRef& ref : *refs) {
+        if (has_pieces(ref)) ref.piece = piece;
+      }
+    }
+    return update;
   }
 
   /// Not so the factor of all gradients.

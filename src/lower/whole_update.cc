@@ -1,6 +1,7 @@
 #include "lower/whole_update.h"
 
 #include <algorithm>
+#include <ranges>
 #include <vector>
 
 #include "program/kernel_rounds.h"
@@ -13,10 +14,9 @@ namespace {
 /// Tensors that a statement reads.
 std::vector<int> read_by(const Statement& s) {
   std::vector<int> out;
-  for (const Operand& o : s.operands) out.push_back(o.tensor);
-  for (const Product& p : s.products) {
-    for (const Operand& o : p.operands) out.push_back(o.tensor);
-  }
+  const auto note = [&](const Operand& o) { out.push_back(o.tensor); };
+  std::ranges::for_each(s.operands, note);
+  for (const Product& p : s.products) std::ranges::for_each(p.operands, note);
   return out;
 }
 
@@ -69,10 +69,10 @@ class Parts {
     std::vector<bool> needed(rule_.tensors.size(), false);
     for (const int t : tensors) needed[at(t)] = true;
     std::vector<Statement> out;
-    for (auto s = rule_.statements.rbegin(); s != rule_.statements.rend(); ++s) {
-      if (!needed[at(s->result.tensor)] || s->result.tensor == made_) continue;
-      for (const int t : read_by(*s)) needed[at(t)] = true;
-      out.push_back(*s);
+    for (const Statement& s : std::views::reverse(rule_.statements)) {
+      if (!needed[at(s.result.tensor)] || s.result.tensor == made_) continue;
+      for (const int t : read_by(s)) needed[at(t)] = true;
+      out.push_back(s);
     }
     std::ranges::reverse(out);
     return out;

@@ -422,13 +422,17 @@ void add_blocks(const Architecture& a, Model& model) {
 
 namespace {
 
+bool has_unchanged(const UnitKind& kind, const Operator& op) {
+  return std::ranges::any_of(op.parameters, [&](int p) {
+    return !kind.parameters[static_cast<std::size_t>(p)].trainable;
+  });
+}
+
 /// Whether a router adds to its scores what no gradient changes.
 bool corrects_choices(const Model& model) {
   return std::ranges::any_of(model.kinds, [](const UnitKind& kind) {
     return std::ranges::any_of(kind.operators, [&](const Operator& op) {
-      return op.kind == OpKind::router && std::ranges::any_of(op.parameters, [&](int p) {
-               return !kind.parameters[static_cast<std::size_t>(p)].trainable;
-             });
+      return op.kind == OpKind::router && has_unchanged(kind, op);
     });
   });
 }

@@ -131,17 +131,15 @@ class Rounds {
     for (const Statement& s : kernel_.statements) {
       if (!take(s)) return std::nullopt;
     }
+    for (int t = kernel_.inputs; t < kernel_.inputs + kernel_.outputs; ++t) {
+      if (!is_of_no_piece(t)) continue;
+      // Each piece would give it once more.
+      if (apart_[at(t)] < 0) return std::nullopt;
+      make_in_end(t);
+    }
     std::vector<int> results;
     for (int t = kernel_.inputs; at(t) < kernel_.tensors.size(); ++t) {
-      const bool is_output = t < kernel_.inputs + kernel_.outputs;
-      if (is_output && !late_[at(t)] && !sum_[at(t)] &&
-          !holds_one(kernel_.tensors[at(t)].dims, dim_)) {
-        // Of no piece: each would give it once more.
-        if (apart_[at(t)] < 0) return std::nullopt;
-        make_in_end(t);
-      }
-      const bool asked = is_output && !in_end_[at(t)];
-      if (asked || (sum_[at(t)] && is_read_late(t))) results.push_back(t);
+      if (is_given_by_pieces(t)) results.push_back(t);
     }
     std::vector<int> inputs(at(kernel_.inputs));
     for (int i = 0; i < kernel_.inputs; ++i) inputs[at(i)] = i;
@@ -162,25 +160,37 @@ class Rounds {
         any_operand(s, [&](const Operand& o) { return sum_[at(o.tensor)] || late_[at(o.tensor)]; });
     const Use use = use_of(s, dim_);
     if (use == Use::whole || (follows && use != Use::none)) return false;
-    if (follows) {
-      // Of what pieces make, the end reads the sums only; what has nothing to do with pieces it
-      // makes by itself.
-      const bool reads_pieces = any_operand(s, [&](const Operand& o) {
-        if (o.tensor >= kernel_.inputs && apart_[at(o.tensor)] >= 0) make_in_end(o.tensor);
-        return o.tensor >= kernel_.inputs && !sum_[at(o.tensor)] && !in_end_[at(o.tensor)];
-      });
-      if (reads_pieces) return false;
-      late_[at(s.result.tensor)] = true;
-      in_end_[at(s.result.tensor)] = true;
-      end_.push_back(s);
-    } else {
-      sum_[at(s.result.tensor)] = use == Use::sum;
-      if (use == Use::none && is_apart(s)) {
-        apart_[at(s.result.tensor)] = static_cast<int>(pieces_.size());
-      }
-      pieces_.push_back(s);
+    if (follows) return take_late(s);
+    sum_[at(s.result.tensor)] = use == Use::sum;
+    if (use == Use::none && is_apart(s)) {
+      apart_[at(s.result.tensor)] = static_cast<int>(pieces_.size());
     }
+    pieces_.push_back(s);
     return true;
+  }
+
+  /// Of what pieces make, the end reads the sums only; what has nothing to do with pieces it makes
+  /// by itself. False: the statement reads more.
+  bool take_late(const Statement& s) {
+    const bool reads_pieces = any_operand(s, [&](const Operand& o) {
+      if (o.tensor >= kernel_.inputs && apart_[at(o.tensor)] >= 0) make_in_end(o.tensor);
+      return o.tensor >= kernel_.inputs && !sum_[at(o.tensor)] && !in_end_[at(o.tensor)];
+    });
+    if (reads_pieces) return false;
+    late_[at(s.result.tensor)] = true;
+    in_end_[at(s.result.tensor)] = true;
+    end_.push_back(s);
+    return true;
+  }
+
+  bool is_given_by_pieces(int tensor) const {
+    const bool is_output = tensor < kernel_.inputs + kernel_.outputs;
+    return (is_output && !in_end_[at(tensor)]) || (sum_[at(tensor)] && is_read_late(tensor));
+  }
+
+  bool is_of_no_piece(int tensor) const {
+    return !late_[at(tensor)] && !sum_[at(tensor)] &&
+           !holds_one(kernel_.tensors[at(tensor)].dims, dim_);
   }
 
   bool is_apart(const Statement& s) const {

@@ -324,9 +324,11 @@ void add_attention(KindBuilder& unit, const Operator& op) {
   for (const int parameter : op.parameters) {
     inputs.push_back(unit.whole_parameter(parameter));
     const std::string each = k.list(unit.dims_at(inputs.back()));
-    k.input("s" + each);
-    k.line("z" + each + " = exp(s" + each + ")");
-    sink += " + z" + each;
+    const std::string logit = "s" + each;
+    std::string weight = "z" + each;
+    k.input(logit);
+    sink.append(" + ").append(weight);
+    k.line(weight.append(" = exp(").append(logit).append(")"));
   }
   const std::string queried = "q" + k.list(unit.dims_at(q));
   const std::string keyed = "k" + k.list(unit.dims_at(key), {unit.token()});

@@ -15,14 +15,15 @@ class RuleWriter {
     const std::string g = (form_.has_factor ? "h" : "g") + dims_;
     std::string inputs = "p" + dims_;
     std::string outputs = "q" + dims_;
+    const std::string with_g = dims_ + ", " + g;
     std::string states;
     for (std::size_t s = 0; s < form_.states.size(); ++s) {
       const std::string old = "s" + std::to_string(s);
       const std::string next = "t" + std::to_string(s);
       inputs += ", " + old + dims_;
       outputs += ", " + next + dims_;
-      make(next, old, called("moment" + std::to_string(s), old + dims_ + ", " + g));
-      states += made(next) + dims_ + ", ";
+      make(next, old, called("moment" + std::to_string(s), old + with_g));
+      states.append(made(next)).append(dims_).append(", ");
     }
     if (form_.matrix != nullptr) states = orthogonalised(states + g) + ", ";
     make("q", "p", called("stepped", "p" + dims_ + ", " + states + g));

@@ -81,4 +81,14 @@ TEST(ExplainTest, TermsOfTheFieldHaveEntries) {
 TEST(PhrasesTest, AreFortyFive) { EXPECT_GE(phrases().size(), 45U); }
 
 }  // namespace
+// Releases come more often than what is known of them changes.
+TEST(PhrasesTest, AReleaseOfAnEngineWithoutAFileIsThatBeforeIt) {
+  for (const char* call : {"engines deepspeed@0.18.9", "explain deepspeed@0.18.9"}) {
+    const Result result = run(call);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_TRUE(has(result.out + result.err, "'deepspeed@0.18.9' is taken as deepspeed@0.14"))
+        << result.out << result.err;
+  }
+}
+
 }  // namespace placet
