@@ -83,11 +83,10 @@ class Difference {
 
   /// The inverse of a count that is not complete among the factors, which is no scale; -1: none.
   NodeId odd_division(const Node& product) const {
-    const auto is_one = [&](const NodeOperand& o) {
-      return nodes_.is_odd(o.node) && nodes_.at(o.node).text == "inv";
-    };
-    const auto found = std::ranges::find_if(product.operands, is_one);
-    return found == product.operands.end() ? -1 : found->node;
+    for (const NodeOperand& o : product.operands) {
+      if (nodes_.is_odd(o.node) && nodes_.at(o.node).text == "inv") return o.node;
+    }
+    return -1;
   }
 
   std::vector<NodeId> scales_of(NodeId id) const {
@@ -209,6 +208,10 @@ class Difference {
       }
       return missing(expected, f.result, f.draw);
     }
+    const auto before = std::ranges::find_if(f.operands, [&](const NodeOperand& o) {
+      return nodes_.at(o.node).kind == Node::Kind::odd && nodes_.at(o.node).text != f.text;
+    });
+    if (before != f.operands.end()) return compare(expected, before->node);
     const auto wrong = std::ranges::find_if(
         f.operands, [&](const NodeOperand& o) { return stands_instead(expected, o.node); });
     const bool inputs = f.text.find("takes its part") != std::string::npos;
@@ -231,9 +234,6 @@ class Difference {
   std::optional<NodeId> foreign_draw(const Tensor& tensor) const {
     std::vector<NodeId> open;
     std::set<NodeId> seen;
-    const auto add = [&](const Node& of) {
-      for_each_operand(of, [&](NodeId o) { open.push_back(o); });
-    };
     for (const Item& item : tensor.items) open.push_back(item.node);
     while (!open.empty() && seen.size() < kMostLookedAt) {
       const NodeId id = open.back();
@@ -242,7 +242,7 @@ class Difference {
       if (machine_.origin_of(id) == nullptr || !seen.insert(id).second) continue;
       const Node& one = nodes_.at(id);
       if (one.kind == Node::Kind::function && !one.draw.empty()) return id;
-      add(one);
+      for_each_operand(one, [&](NodeId o) { open.push_back(o); });
     }
     return std::nullopt;
   }

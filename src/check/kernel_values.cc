@@ -104,11 +104,19 @@ class Run {
       micro_batch_ = content.micro_batch;
     }
     if (has_any(formal)) return bind_any(content, p);
-    if (content.is_row()) return trouble("a part of a row of elements is used as a tensor");
+    if (content.is_row()) return sees_part_of_row();
     if (formal.size() != tensor.dims.size()) return trouble("a tensor has another number of dims");
     for (std::size_t d = 0; d < formal.size(); ++d) {
       bind_dim(formal[d], tensor.dims[d], tensor.cuts[d]);
     }
+  }
+
+  void sees_part_of_row() {
+    const auto whole = std::ranges::find_if(kernel_.statements,
+                                            [](const Statement& s) { return !s.whole.empty(); });
+    trouble(whole == kernel_.statements.end()
+                ? "a part of a row of elements is used as a tensor"
+                : "'" + whole->function + "' sees a part of a row of elements only");
   }
 
   void bind_any(const ContentView& content, std::size_t piece) {

@@ -18,11 +18,15 @@ struct Judged {
 inline constexpr Judged kEqual{true, true};
 inline constexpr Judged kUnequal{false, false};
 
-inline Judged judged(const char* model, const char* placement, const char* optimizer = "adamw") {
+inline Program small_program(const char* model, const char* placement, const char* optimizer) {
   JobRequest request{.model = model, .placement = placement, .optimizer = optimizer};
   request.sequence = 256;
   request.global_batch = 8;
-  const Program program = lower_small(load_job(find_catalog(), request));
+  return lower_small(load_job(find_catalog(), request));
+}
+
+inline Judged judged(const char* model, const char* placement, const char* optimizer = "adamw") {
+  const Program program = small_program(model, placement, optimizer);
   return {.proved = check(program).equivalent, .run = verify(program).equal};
 }
 

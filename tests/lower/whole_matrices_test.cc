@@ -35,6 +35,16 @@ TEST(WholeMatrices, AreNotSteppedInParts) {
   }
 }
 
+// The cause is named, not what follows when such parts are sent and put together.
+TEST(WholeMatrices, OfWhichOnePartIsSeenAreNamed) {
+  const Verdict verdict = check(small_program("llama-3.2-1b", "dp=2:zero1", "muon"));
+  ASSERT_FALSE(verdict.findings.empty());
+  for (const CheckFinding& finding : verdict.findings) {
+    EXPECT_NE(finding.difference.find("sees a part of a row of elements only"), std::string::npos)
+        << finding.difference;
+  }
+}
+
 // Experts side by side are matrices of their own; joint projections of latent attention are fused.
 TEST(WholeMatrices, OfExpertsAndFusedTensors) {
   for (const char* placement : {"ep=2:ep", "dp=2:batch(R,S*,R,R)"}) {
