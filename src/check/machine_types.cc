@@ -11,7 +11,8 @@ namespace placet {
 /// What is noted of a content where it is written, and what is asked of it.
 void Machine::look_at(int c, const BufferRef& ref, const Arguments& a, const Numbered& value) {
   const bool as_typed = has_type(ref, *value.content);
-  if (!as_typed && labels_types_) note_label(c, ref);
+  // Where what is held is wrong, the finding says so.
+  if (!as_typed && labels_types_ && !is_odd(*value.content)) note_label(c, ref);
   if (traces_ && scaled_.insert(value.number).second) note_scales(c, value);
   const std::int64_t mine = value_of(ref.micro_batch, a);
   const bool elsewhere =
