@@ -11,7 +11,7 @@ namespace placet {
 namespace {
 
 // Keys of published configurations that say nothing about shapes, apart from those that finish()
-// lets pass by their value or because their name is not that of a size.
+// lets pass by their value or because their name is not that of a size, and from kLeftOut.
 constexpr std::array kIrrelevant{
     // training and generation
     "initializer_range", "init_std", "initializer_factor", "use_cache", "pad_token_id",
@@ -41,22 +41,18 @@ constexpr std::array kIrrelevant{
     "layernorm_epsilon", "rope_theta", "rope_scaling", "rope_parameters", "rope_ratio",
     "rope_interleave", "rotary_emb_base", "rope_local_base_freq", "rope_type", "original_rope",
     "original_max_position_embeddings", "partial_rotary_factor", "rotary_pct", "scale_attn_weights",
-    "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "attention_softmax_in_fp32",
-    "scale_attention_softmax_in_fp32", "softmax_scale", "query_pre_attn_scalar", "attn_scale",
-    "floor_scale", "attn_temperature_tuning", "logit_scale", "embedding_multiplier",
-    "residual_multiplier", "attention_multiplier", "logits_scaling", "scale_emb", "scale_depth",
-    "dim_model_base", "clip_qkv", "residual_in_fp32", "rescale_prenorm_residual",
-    "router_aux_loss_coef", "output_router_logits", "router_jitter_noise", "input_jitter_noise",
-    "router_z_loss_coef", "aux_loss_alpha", "seq_aux", "scoring_func", "topk_method", "topk_group",
-    "n_group", "num_expert_group", "num_limited_groups", "norm_topk_prob", "routed_scaling_factor",
-    "ep_size", "moe_jitter_eps", "moe_loss_weight", "moe_normalize_expert_weights",
-    "z_loss_coefficient", "moe_norm_min"};
+    "reorder_and_upcast_attn", "attention_softmax_in_fp32", "scale_attention_softmax_in_fp32",
+    "softmax_scale", "query_pre_attn_scalar", "attn_scale", "floor_scale", "residual_in_fp32",
+    "rescale_prenorm_residual", "router_aux_loss_coef", "output_router_logits", "aux_loss_alpha",
+    "seq_aux", "scoring_func", "topk_method", "topk_group", "norm_topk_prob", "ep_size",
+    "moe_loss_weight", "moe_normalize_expert_weights", "moe_norm_min"};
 
-/// Keys of what is computed that changes no byte: no step program has it, and each says so.
+/// Keys of what is computed and says nothing about shapes: no step program has it, and each says so.
 struct LeftOut {
   std::string_view key;
   std::string_view what;
-  double neutral = 0;  // the value that changes nothing
+  double neutral = 0;          // the value that changes nothing
+  std::string_view same = {};  // a key with the same value changes nothing either
 };
 constexpr std::array<LeftOut, 20> kLeftOut{{
     {"clip_qkv", "queries, keys and values are clipped"},
@@ -76,9 +72,9 @@ constexpr std::array<LeftOut, 20> kLeftOut{{
     {"scale_attn_by_inverse_layer_idx", "scores are divided by the number of the block"},
     {"dim_model_base", "a constant factor of the logits"},
     {"routed_scaling_factor", "a constant factor of what experts add", 1},
-    {"n_group", "experts are chosen among those of a few groups", 1},
-    {"num_expert_group", "experts are chosen among those of a few groups", 1},
-    {"num_limited_groups", "experts are chosen among those of a few groups", 1},
+    {"n_group", "experts are chosen among those of a few groups", 1, "topk_group"},
+    {"num_expert_group", "experts are chosen among those of a few groups", 1, "topk_group"},
+    {"num_limited_groups", "experts are chosen among those of a few groups", 1, "topk_group"},
 }};
 
 std::vector<std::string> left_out_of(const Json& object) {
@@ -87,12 +83,16 @@ std::vector<std::string> left_out_of(const Json& object) {
     const auto found = object.find(std::string(one.key));
     if (found == object.end() || found->is_null() || *found == Json(false)) continue;
     if (found->is_number() && found->get<double>() == one.neutral) continue;
-    const bool of_groups = one.what.find("groups") != std::string_view::npos;
-    if (of_groups && object.contains("topk_group") && object.at("topk_group") == *found) continue;
+    if (object.value(std::string(one.same), Json()) == *found) continue;
     const std::string value = found->is_boolean() ? "" : " " + shorten(*found);
     out.push_back(std::string(one.what) + " (" + std::string(one.key) + value + ")");
   }
   return out;
+}
+
+bool is_irrelevant(std::string_view key) {
+  return std::ranges::find(kIrrelevant, key) != kIrrelevant.end() ||
+         std::ranges::find(kLeftOut, key, &LeftOut::key) != kLeftOut.end();
 }
 
 bool begins_with_any(std::string_view name, Keys words) {
@@ -466,7 +466,7 @@ std::vector<std::string> ConfigObject::finish(std::int64_t layers) const {
     // Null, false, and none of something that nobody asked for.
     if (known_.contains(key) || value.is_null() || value == Json(false) || value == Json(0))
       continue;
-    if (std::ranges::find(kIrrelevant, std::string_view(key)) != kIrrelevant.end()) continue;
+    if (is_irrelevant(key)) continue;
     if (is_empty(value) || repeats_known(key, value)) {
       noted.push_back(key);
       continue;

@@ -35,8 +35,8 @@ Meant meant_model(const Catalog& catalog, const std::string& word);
 Meant meant_cluster(const Catalog& catalog, const std::string& text);
 
 /// --engine: the name in front of '@' and '+', by data/words/engines.json; a version of numbers
-/// that is not in the catalogue is the newest one there that is not newer and begins with the same
-/// number ("deepspeed@0.18.9" is 0.14).
+/// that is not in the catalogue is the last one there before it that begins with the same number
+/// ("deepspeed@0.18.9" is 0.14), or the last of its own ("deepspeed@0.19" is 0.19.3).
 Meant meant_engine(const Catalog& catalog, const std::string& text);
 
 /// --precision, --optimizer: by data/words/precisions.json and optimizers.json.

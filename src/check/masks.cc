@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "check/places.h"
+#include "program/known_functions.h"
 #include "program/walk.h"
 #include "units/at.h"
 
@@ -20,11 +20,10 @@ constexpr std::size_t kMostClasses = 64;
 /// exp_dot and exp_seen, and with a window exp_dot.W; not their derivatives, of which nothing is
 /// known.
 bool is_causal(const Statement& s) {
-  const std::string_view name = s.function;
-  const std::string_view stem = name.substr(0, name.find('.'));
-  if (name.find('\'') != std::string_view::npos || s.positions.size() != 2) return false;
-  return (stem == "exp_dot" && s.operands.size() >= 2) ||
-         (stem == "exp_seen" && !s.operands.empty());
+  const FunctionName name = function_name(s.function);
+  if (name.derivative >= 0 || s.positions.size() != 2) return false;
+  return (name.stem == "exp_dot" && s.operands.size() >= 2) ||
+         (name.stem == "exp_seen" && !s.operands.empty());
 }
 
 /// The axes of the mesh that divide what causal kernels say of where they are.

@@ -8,7 +8,8 @@
 
 namespace placet {
 
-/// Whether a value is the inverse of a single number, complete, or a multiple of it.
+/// Whether a value is the inverse of a single complete number, or a multiple of it. That of one
+/// device's count is none: those of all devices would be one factor (docs/theory.md §6.5).
 /// Case: i[] = inv(n[]), n the number of tokens of the step.
 bool is_scale(const Nodes& nodes, const Tensor& value);
 

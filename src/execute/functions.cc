@@ -1,6 +1,5 @@
 // The functions of programs over any type of numbers: over Dual they give their derivatives.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <span>
@@ -10,6 +9,7 @@
 #include "execute/meanings.h"
 #include "execute/orthogonal.h"
 #include "execute/processors.h"
+#include "program/known_functions.h"
 #include "ranks/numbers.h"
 #include "units/error.h"
 
@@ -443,24 +443,6 @@ std::vector<T> vector_value(const Meanings& m, const MeantFunction& f,
 }
 
 }  // namespace
-
-FunctionName function_name(std::string_view name) {
-  FunctionName out;
-  const std::size_t mark = name.find('\'');
-  if (mark != std::string_view::npos) {
-    const std::string_view digits = name.substr(mark + 1);
-    std::from_chars(digits.data(), digits.data() + digits.size(), out.derivative);
-    name = name.substr(0, mark);
-  }
-  const std::size_t point = name.find('.');
-  if (point != std::string_view::npos) {
-    const std::string_view digits = name.substr(point + 1);
-    std::from_chars(digits.data(), digits.data() + digits.size(), out.number);
-    name = name.substr(0, point);
-  }
-  out.stem = name;
-  return out;
-}
 
 MeantFunction meant(const std::string& function, const std::string& kernel) {
   const FunctionName name = function_name(function);

@@ -25,8 +25,8 @@ struct Meanings {
   double rotary_base = 10000;
   bool rotary_pairs = false;     // entries 2i and 2i+1 turn together; else i and i + half
   bool scales_attention = true;  // scores by 1/sqrt(size of a head)
-  double score_cap = 50;         // of attention: cap tanh(score / cap)
-  double logit_cap = 30;         // of the head's logits
+  double score_cap = 50;         // of attention: cap tanh(score / cap); arXiv:2408.00118, section 2
+  double logit_cap = 30;         // of the head's logits; the same
   double dropout = 0.1;
   bool routes_among_chosen = true;  // weights of chosen experts add up to one
   double balance_weight = 0.01;
@@ -57,15 +57,6 @@ std::vector<std::string> words_of(const Meanings& meanings);
 void read_updates(Meanings& meanings, const Reference& reference);
 
 namespace execute {
-
-/// A function by its name: "route.2'0" is the derivative of `route` by its operand 0, with number
-/// 2.
-struct FunctionName {
-  std::string stem;
-  std::int64_t number = 0;
-  int derivative = -1;  // operand; -1: the function itself
-};
-FunctionName function_name(std::string_view name);
 
 /// The functions that have a meaning. Those of vectors see several numbers of each operand.
 enum class Function : std::uint8_t {

@@ -418,10 +418,6 @@ void add_blocks(const Architecture& a, Model& model) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 bool has_unchanged(const UnitKind& kind, const Operator& op) {
   return std::ranges::any_of(op.parameters, [&](int p) {
     return !kind.parameters[static_cast<std::size_t>(p)].trainable;

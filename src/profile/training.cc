@@ -23,8 +23,8 @@ bool is_other(const Optimizer& optimizer, const Parameter& parameter) {
   // A bare count has tensors of no class: nothing says that they are not matrices.
   if (optimizer.other_states.empty() || parameter.classes == 0) return false;
   // Experts side by side have their vectors side by side.
-  const std::size_t sides =
-      parameter.dims.size() - (!parameter.dims.empty() && parameter.dims[0].index == Index::expert);
+  const bool stacked = !parameter.dims.empty() && parameter.dims[0].index == Index::expert;
+  const std::size_t sides = parameter.dims.size() - (stacked ? 1 : 0);
   return sides < 2 || (parameter.classes & optimizer.other_classes) != 0;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "program/known_functions.h"
 #include "units/at.h"
 #include "units/error.h"
 
@@ -151,7 +152,7 @@ class Differentiation {
     const int made = s.result.tensor;
     if (!active_[at(made)] || gradients_[made].empty()) return;
     if (!s.is_linear() && stops(s)) return;
-    if (s.function == "exp" || is_named(s, "exp_seen")) return differentiate_exp(s);
+    if (s.function == "exp" || is_seen(s)) return differentiate_exp(s);
     const Operand dy{gradient_of(made), s.result.dims};
     if (s.is_linear()) {
       for (const Product& p : s.products) differentiate(p, dy);
@@ -172,9 +173,9 @@ class Differentiation {
   }
 
   /// "exp_seen", "exp_seen.4096".
-  static bool is_named(const Statement& s, std::string_view name) {
-    const std::string_view whole = s.function;
-    return whole.substr(0, whole.find('.')) == name;
+  static bool is_seen(const Statement& s) {
+    const FunctionName name = function_name(s.function);
+    return name.stem == "exp_seen" && name.derivative < 0;
   }
 
   void differentiate(const Statement& s, const Operand& dy) {

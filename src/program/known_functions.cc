@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
+#include <iterator>
 #include <string_view>
 
 namespace placet {
@@ -41,23 +42,36 @@ std::string counted(std::size_t count, const std::string& what) {
 
 /// "orthogonal.2(d[a b c]; whole a b c)": the first two dims are the rows of a matrix.
 std::string misuse_of_matrix(const Statement& statement) {
-  const std::string& name = statement.function;
-  const std::size_t point = name.find('.');
-  std::size_t rows = 0;
-  if (point != std::string::npos) {
-    std::from_chars(name.data() + point + 1, name.data() + name.size(), rows);
-  }
+  const std::int64_t rows = function_name(statement.function).number;
   const auto is_given = [&](int d) {
     return std::ranges::find(statement.result.dims, d) != statement.result.dims.end();
   };
   const bool all = std::ranges::all_of(statement.whole, is_given) && statement.reduced.empty() &&
                    statement.positions.empty();
-  if (rows > 0 && rows <= statement.whole.size() && all) return {};
+  if (rows > 0 && rows <= std::ssize(statement.whole) && all) return {};
   return "sees a matrix whole and gives all of it, its first dims, as many as its name says, the "
          "rows (orthogonal.1(d[a b]; whole a b))";
 }
 
 }  // namespace
+
+FunctionName function_name(std::string_view name) {
+  FunctionName out;
+  const std::size_t mark = name.find('\'');
+  if (mark != std::string_view::npos) {
+    const std::string_view digits = name.substr(mark + 1);
+    std::from_chars(digits.data(), digits.data() + digits.size(), out.derivative);
+    name = name.substr(0, mark);
+  }
+  const std::size_t point = name.find('.');
+  if (point != std::string_view::npos) {
+    const std::string_view digits = name.substr(point + 1);
+    std::from_chars(digits.data(), digits.data() + digits.size(), out.number);
+    name = name.substr(0, point);
+  }
+  out.stem = name;
+  return out;
+}
 
 std::string misuse_of(const Statement& statement) {
   // "chosen.2" chooses two; derivatives ("ratio'0") are any functions.

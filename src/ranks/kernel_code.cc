@@ -1,10 +1,10 @@
 #include "ranks/kernel_code.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <string_view>
 
+#include "program/known_functions.h"
 #include "ranks/limits.h"
 #include "ranks/numbers.h"
 #include "units/at.h"
@@ -40,22 +40,9 @@ constexpr KnownFunction kKnown[] = {
     {"route'", FunctionKind::route, 1, 0},
 };
 
-/// The whole number after the first point of a name: "route.2'0" gives 2, "route" gives 0.
-std::int64_t trailing_number(std::string_view name) {
-  const std::size_t point = name.find('.');
-  std::int64_t number = 0;
-  if (point == std::string_view::npos) return number;
-  const std::string_view digits = name.substr(point + 1);
-  std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return number;
-}
-
-/// The name up to its first point and without the number of a derivative: "route.2'0" gives
-/// "route'".
-std::string stem_of(std::string_view name) {
-  std::string stem(name.substr(0, name.find_first_of(".'")));
-  if (name.find('\'') != std::string_view::npos) stem += '\'';
-  return stem;
+/// "route'" of "route.2'0".
+std::string kind_of(const FunctionName& name) {
+  return std::string(name.stem) + (name.derivative >= 0 ? "'" : "");
 }
 
 class Compiler {
@@ -178,7 +165,7 @@ class Compiler {
   }
 
   void read_name(const Statement& s, FunctionCode& f) const {
-    const std::string stem = stem_of(s.function);
+    const std::string stem = kind_of(function_name(s.function));
     const auto* known = std::ranges::find(kKnown, stem, &KnownFunction::name);
     f.name = number_of(s.function);
     if (known == std::end(kKnown)) return;
@@ -186,7 +173,7 @@ class Compiler {
       refuse(s, "has too few operands or positions");
     }
     f.kind = known->kind;
-    const auto number = trailing_number(s.function);
+    const auto number = function_name(s.function).number;
     f.window = number;
     f.choices = static_cast<std::size_t>(std::max<std::int64_t>(number, 1));
   }
