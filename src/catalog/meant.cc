@@ -264,8 +264,9 @@ Meant meant_version(const std::vector<std::string>& files, const std::string& te
   }
   if (newest.empty()) return {text, {}};
   const std::string name = stem.substr(0, at + 1) + newest;
+  const std::string where = newest.starts_with(asked + ".") ? "of it" : "before it";
   return {name + text.substr(end),
-          {note_of("--engine", stem, {name, "the newest description that is not newer"})}};
+          {note_of("--engine", stem, {name, "the last release described " + where})}};
 }
 
 }  // namespace

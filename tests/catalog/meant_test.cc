@@ -187,9 +187,14 @@ TEST(MeantEngineTest, AReleaseIsTheNewestOneThatIsDescribedAndNotNewer) {
     EXPECT_EQ(meant(unknown), unknown);
     EXPECT_TRUE(meant_engine(catalog, unknown).notes.empty()) << unknown;
   }
-  EXPECT_EQ(meant_engine(catalog, "deepspeed@0.18.9").notes,
-            Words{"--engine: 'deepspeed@0.18.9' is taken as deepspeed@0.14 (the newest description "
-                  "that is not newer)"});
+  EXPECT_EQ(
+      meant_engine(catalog, "deepspeed@0.18.9").notes,
+      Words{"--engine: 'deepspeed@0.18.9' is taken as deepspeed@0.14 (the last release described "
+            "before it)"});
+  EXPECT_EQ(
+      meant_engine(catalog, "deepspeed@0.19").notes,
+      Words{"--engine: 'deepspeed@0.19' is taken as deepspeed@0.19.3 (the last release described "
+            "of it)"});
 }
 
 TEST(MeantPlacementTest, AnAxisWithoutHowIsItsName) {
