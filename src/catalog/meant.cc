@@ -241,8 +241,8 @@ Meant meant_cluster(const Catalog& catalog, const std::string& text) {
 namespace {
 
 /// Releases come more often than what the catalogue knows of them changes: a version of numbers
-/// that it does not have stands for the last one before it that begins with the same number, or
-/// the last of its own. Variants of a version ("2024.12-late") are meant by their whole names alone.
+/// that it does not have stands for the last one before it that begins with the same number, or the
+/// last of its own. Variants of a version ("2024.12-late") are meant by their whole names alone.
 Meant meant_version(const std::vector<std::string>& files, const std::string& text) {
   const std::size_t at = text.find('@');
   if (at == std::string::npos) return {text, {}};
