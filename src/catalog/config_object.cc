@@ -47,7 +47,7 @@ constexpr std::array kIrrelevant{
     "seq_aux", "scoring_func", "topk_method", "topk_group", "norm_topk_prob", "ep_size",
     "moe_loss_weight", "moe_normalize_expert_weights", "moe_norm_min"};
 
-/// Keys of what is computed and says nothing about shapes: no step program has it, and each says so.
+/// Keys of what is computed and says nothing of shapes: no step program has it, and each says so.
 struct LeftOut {
   std::string_view key;
   std::string_view what;
