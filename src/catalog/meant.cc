@@ -240,26 +240,34 @@ Meant meant_cluster(const Catalog& catalog, const std::string& text) {
 
 namespace {
 
+/// Whether a version says numbers only: "0.19.3", not "2024.12-late".
+bool is_plain(std::string_view version) {
+  return !version.empty() && version.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+/// Whether the version `known` may stand for the one that was asked for: it is not newer and
+/// begins with the same number, or it is one of it (of 0.19 that is 0.19.3).
+bool may_stand_for(const std::string& known, const std::string& asked) {
+  if (!is_plain(known)) return false;
+  const bool akin = known.substr(0, known.find('.')) == asked.substr(0, asked.find('.'));
+  return akin && (known.starts_with(asked + ".") || !is_older_version(asked, known));
+}
+
 /// Releases come more often than what the catalogue knows of them changes: a version of numbers
-/// that it does not have stands for the last one before it that begins with the same number, or the
-/// last of its own. Variants of a version ("2024.12-late") are meant by their whole names alone.
+/// that it does not have is the last of those that may stand for it. Variants of a version
+/// ("2024.12-late") are meant by their whole names alone.
 Meant meant_version(const std::vector<std::string>& files, const std::string& text) {
   const std::size_t at = text.find('@');
   if (at == std::string::npos) return {text, {}};
   const std::size_t end = std::min(text.find('+'), text.size());
   const std::string stem = text.substr(0, end);
   const std::string asked = stem.substr(at + 1);
-  const auto is_plain = [](std::string_view version) {
-    return !version.empty() && version.find_first_not_of("0123456789.") == std::string_view::npos;
-  };
   if (!is_plain(asked) || std::ranges::find(files, stem) != files.end()) return {text, {}};
   std::string newest;
   for (const std::string& file : files) {
     if (!file.starts_with(stem.substr(0, at + 1))) continue;
     const std::string version = file.substr(at + 1);
-    const bool akin = version.substr(0, version.find('.')) == asked.substr(0, asked.find('.'));
-    const bool of_it = version.starts_with(asked + ".");  // of 0.19 the last, 0.19.3
-    if (!akin || !is_plain(version) || (!of_it && is_older_version(asked, version))) continue;
+    if (!may_stand_for(version, asked)) continue;
     if (newest.empty() || is_older_version(newest, version)) newest = version;
   }
   if (newest.empty()) return {text, {}};
