@@ -241,14 +241,14 @@ Meant meant_cluster(const Catalog& catalog, const std::string& text) {
 namespace {
 
 /// Whether a version says numbers only: "0.19.3", not "2024.12-late".
-bool is_plain(std::string_view version) {
+bool has_numbers_only(std::string_view version) {
   return !version.empty() && version.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
 /// Whether the version `known` may stand for the one that was asked for: it is not newer and
 /// begins with the same number, or it is one of it (of 0.19 that is 0.19.3).
 bool may_stand_for(const std::string& known, const std::string& asked) {
-  if (!is_plain(known)) return false;
+  if (!has_numbers_only(known)) return false;
   const bool akin = known.substr(0, known.find('.')) == asked.substr(0, asked.find('.'));
   return akin && (known.starts_with(asked + ".") || !is_older_version(asked, known));
 }
@@ -262,7 +262,7 @@ Meant meant_version(const std::vector<std::string>& files, const std::string& te
   const std::size_t end = std::min(text.find('+'), text.size());
   const std::string stem = text.substr(0, end);
   const std::string asked = stem.substr(at + 1);
-  if (!is_plain(asked) || std::ranges::find(files, stem) != files.end()) return {text, {}};
+  if (!has_numbers_only(asked) || std::ranges::find(files, stem) != files.end()) return {text, {}};
   std::string newest;
   for (const std::string& file : files) {
     if (!file.starts_with(stem.substr(0, at + 1))) continue;
