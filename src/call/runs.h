@@ -24,6 +24,7 @@ struct RunRequest {
   std::string ranks = "virtual";  // where they live: RankKind
   std::string order;              // QueueOrder; empty: early, or listed where ranks are looked at
   std::vector<std::string> meanings;  // "learning-rate=3e-4"
+  std::string corpus;                 // file of text to train on; empty: samples are drawn
   bool watch = false;                 // compare with the program without faults in every step
   bool times = false;                 // note when each operation ran, for a trace
   bool tells_times = false;           // say how long each step took

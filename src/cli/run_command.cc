@@ -138,6 +138,10 @@ void add_run_flags(CLI::App* command, RunCall* call) {
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->take_all();
+  command
+      ->add_option("--corpus", call->request.corpus,
+                   "Train on this text, a byte a word (samples that are drawn)")
+      ->type_name("FILE");
   command->add_flag(
       "--times", call->request.tells_times,
       "Say how long each step took: the rank that took longest; of virtual ranks all, over "
@@ -201,6 +205,7 @@ void add_run_command(CLI::App& program, Action& action) {
       "  placet run --experiment integrity\n"
       "  placet run llama-3.1-8b --placement \"pp=2:1f1b dp=2:zero1\" --global-batch 8 --steps "
       "10\n"
+      "  placet run --job small.toml --corpus README.md --steps 20\n"
       "  placet run gpt2 --placement dp=4:zero3 --global-batch 4 --steps 2 --save after2\n"
       "  placet run --resume after2 --steps 8\n");
   command->callback([call, command, &action] { action = asked_of(call, *command); });

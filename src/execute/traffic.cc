@@ -1,6 +1,7 @@
 #include "execute/traffic.h"
 
 #include <algorithm>
+#include <set>
 
 #include "execute/ledger.h"
 #include "units/at.h"
@@ -197,5 +198,32 @@ HeldBytes held_bytes(const Program& program, const ranks::ProgramPlan& plan,
   }
   return most;
 }
+
+template <class Numbers>
+std::int64_t workspace_bytes(const OperationList& list, const FunctionTable& functions) {
+  constexpr bool kIsExact = Memory<Numbers>::kHasLevels;
+  constexpr auto kNumber = static_cast<std::int64_t>(sizeof(typename Numbers::Stored));
+  std::set<const KernelCode*> codes;
+  for (const Operation& op : list.operations) {
+    if (op.code != nullptr) codes.insert(op.code);
+  }
+  std::int64_t most = 0;
+  for (const KernelCode* code : codes) {
+    const KernelPlan plan =
+        plan_of(*code, functions, kIsExact ? NumberKind::exact : NumberKind::floating);
+    std::int64_t bytes = workspace_entries(plan) * kNumber;
+    for (const std::size_t size : code->sizes) {  // exact numbers are read into others
+      if (kIsExact) bytes += static_cast<std::int64_t>(size * sizeof(double));
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+template std::int64_t workspace_bytes<CanonicalNumbers>(const OperationList&, const FunctionTable&);
+template std::int64_t workspace_bytes<PlainNumbers<float>>(const OperationList&,
+                                                           const FunctionTable&);
+template std::int64_t workspace_bytes<PlainNumbers<double>>(const OperationList&,
+                                                            const FunctionTable&);
 
 }  // namespace placet::execute

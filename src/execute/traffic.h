@@ -43,4 +43,8 @@ class TransferCount : public Watcher {
 HeldBytes held_bytes(const Program& program, const ranks::ProgramPlan& plan,
                      const ranks::Mesh& mesh);
 
+/// The most bytes that a kernel of the list takes beside its buffers.
+template <class Numbers>
+std::int64_t workspace_bytes(const OperationList& list, const FunctionTable& functions);
+
 }  // namespace placet::execute
