@@ -160,12 +160,17 @@ Job without_samples(Job job) {
   return job;
 }
 
-void put_memory(RunSheet& sheet, const std::optional<MemoryClass>& memory) {
+DerivedBytes bytes_of(const MemoryClass& memory) {
+  return {.rest = in_bytes(memory.at_rest[0] + memory.at_rest[1] + memory.at_rest[2]),
+          .peak = in_bytes(memory.peak - memory.outside)};
+}
+
+void put_memory(RunSheet& sheet, const std::optional<DerivedBytes>& derived) {
   Beside rest{.what = "at rest", .measured = sheet.run.held.rest};
   Beside peak{.what = "peak", .measured = sheet.run.held.peak};
-  if (memory) {
-    peak.derived = in_bytes(memory->peak - memory->outside);
-    rest.derived = in_bytes(memory->at_rest[0] + memory->at_rest[1] + memory->at_rest[2]);
+  if (derived) {
+    rest.derived = derived->rest;
+    peak.derived = derived->peak;
   }
   sheet.held = {rest, peak};
 }
@@ -236,6 +241,10 @@ std::int64_t resident_bytes() {
 
 }  // namespace
 
+DerivedBytes derived_bytes(const Job& job) {
+  return bytes_of(fullest(derive(without_samples(job))));
+}
+
 RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRequest& job) {
   const Arithmetic arithmetic = arithmetic_from(mode_of(request));
   RunOptions options{.steps = request.steps,
@@ -277,7 +286,7 @@ RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRe
   const Job alone = without_samples(*found.job);
   const Derivation derivation = derive(alone);
   put_messages(out.sheet, derived_messages(alone, derivation), true);
-  put_memory(out.sheet, fullest(derivation));
+  put_memory(out.sheet, bytes_of(fullest(derivation)));
   return out;
 }
 

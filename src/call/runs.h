@@ -42,6 +42,14 @@ struct RanProgram {
 ranks::RunLimits limits_of_runs(Arithmetic arithmetic);
 /// Whether a job's own program is run, and not that of the same job made small.
 bool runs_as_it_is(const Job& job, Arithmetic arithmetic);
+/// What derive says that the buffers of the fullest device hold, without samples, which its
+/// program has all of.
+struct DerivedBytes {
+  std::int64_t rest = 0;
+  std::int64_t peak = 0;
+};
+DerivedBytes derived_bytes(const Job& job);
+
 RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRequest& job);
 
 }  // namespace placet

@@ -29,7 +29,13 @@ struct RunCall {
 };
 
 int run_experiment(const RunCall& call) {
-  const Experiment experiment = experiment_of(called_catalog(), call.experiment);
+  const auto tell = [](const std::string& text) {
+    if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "%s\n", text.c_str());
+  };
+  const Experiment experiment = experiment_of(called_catalog(), call.experiment, tell);
+  if (!call.result.html.empty()) {
+    write_file(call.result.html, experiment_page(experiment), "--html");
+  }
   print(call.result.json ? experiment_json(experiment)
                          : experiment_text(experiment, output_style()));
   return experiment.holds() ? kGood : kBad;
@@ -39,10 +45,11 @@ int run_experiment(const RunCall& call) {
 void require_alone(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
-    if (option->count() == 0 || name == "--experiment" || name == "--json") continue;
+    const bool is_of_result = name == "--json" || name == "--html";
+    if (option->count() == 0 || name == "--experiment" || is_of_result) continue;
     throw InputError({.where = name,
                       .problem = "does not go with --experiment, which brings its jobs itself",
-                      .allowed = "--json"});
+                      .allowed = "--json or --html"});
   }
 }
 
