@@ -164,20 +164,25 @@ bool Watch<Numbers>::agree(const Sketch& expected, const Sketch& found,
 }
 
 template <class Numbers>
-void Watch<Numbers>::read(int number, std::int64_t address, std::int64_t size) {
-  if (number < 0) return;
+Sketch Watch<Numbers>::read(int number, std::int64_t address, std::int64_t size) {
+  if (number < 0) return {};
   const Reading& reading = plan_.readings()[at(number)];
   std::int64_t length = 0;
   for (const LabelRun& run : reading.runs) length += run.length;
   ++compared_;
   const std::vector<std::string> axes = names_of(reading.axes);
   const std::string condition = reading.is_state ? "state consistency" : "gradient integrity";
-  if (length != size) return report(reading, condition, axes, "has another size");
+  if (length != size) {
+    report(reading, condition, axes, "has another size");
+    return {};
+  }
   const Sketch found = weights_.sketch(memory_.numbers.data() + address, reading.runs);
-  if (agree(expected_[at(number)], found, reading)) return;
-  report(reading, condition, axes,
-         reading.sources > 1 ? "is not the sum of what was written for it"
-                             : "is not what was written for it");
+  if (!agree(expected_[at(number)], found, reading)) {
+    report(reading, condition, axes,
+           reading.sources > 1 ? "is not the sum of what was written for it"
+                               : "is not what was written for it");
+  }
+  return found;
 }
 
 template <class Numbers>
@@ -245,9 +250,7 @@ void Watch<Numbers>::end_step() {
     if (address < 0) continue;
     std::int64_t length = 0;
     for (const ranks::Run& run : region->runs) length += run.length;
-    read(reading, address, length);
-    rests_[r] =
-        weights_.sketch(memory_.numbers.data() + address, plan_.readings()[at(reading)].runs);
+    rests_[r] = read(reading, address, length);
   }
   compare_replicas();
 }

@@ -43,7 +43,8 @@ class Watch : public CallWatcher {
   /// Where what has an address in the proven plan stands in the executed one; -1: nowhere.
   std::int64_t moved(std::int64_t address) const;
   void write(const Writing& writing, std::int64_t address);
-  void read(int reading, std::int64_t address, std::int64_t size);
+  /// The sketch of what is there; none where it has another size, which is reported.
+  Sketch read(int reading, std::int64_t address, std::int64_t size);
   bool agree(const Sketch& expected, const Sketch& found, const Reading& reading) const;
   void compare_replicas();
   void report_replica(std::size_t region, std::size_t same);
