@@ -10,6 +10,7 @@ namespace placet::execute {
 namespace {
 
 constexpr std::int64_t kBitsOfByte = 8;
+constexpr const char* kSendReceive = "send_recv";
 
 /// Whether two ranks differ along these axes only.
 bool meet(const ProgramCoordinates& a, const ProgramCoordinates& b, const AxisList& axes) {
@@ -20,9 +21,14 @@ bool meet(const ProgramCoordinates& a, const ProgramCoordinates& b, const AxisLi
   return true;
 }
 
-/// Of one collective over some axes: bits by stage, each at the member that sends most.
+/// Of one collective over some axes: bits by stage, each at the member that sends most. What goes
+/// from one rank to another is its sender's alone.
 std::int64_t fullest_bits(const ranks::Mesh& mesh, const std::vector<Ledger>& by_rank, int rank,
                           const Ledger::Key& key) {
+  if (key.collective == kSendReceive) {
+    const Ledger::Sum& own = by_rank[at(rank)].sums.at(key);
+    return own.bits[0] + own.bits[1];
+  }
   std::array<std::int64_t, 2> most{};
   for (std::size_t r = 0; r < by_rank.size(); ++r) {
     const auto found = by_rank[r].sums.find(key);
@@ -35,19 +41,10 @@ std::int64_t fullest_bits(const ranks::Mesh& mesh, const std::vector<Ledger>& by
   return most[0] + most[1];
 }
 
-std::map<Ledger::Key, std::int64_t> bits_of_rank(const ranks::Mesh& mesh,
-                                                 const std::vector<Ledger>& by_rank, int rank) {
-  std::map<Ledger::Key, std::int64_t> bits;
-  for (const auto& [key, sum] : by_rank[at(rank)].sums) {
-    bits[key] = fullest_bits(mesh, by_rank, rank, key);
-  }
-  return bits;
-}
-
 }  // namespace
 
 std::string collective_of(InstructionKind kind) {
-  if (kind == InstructionKind::permute || kind == InstructionKind::send) return "send_recv";
+  if (kind == InstructionKind::permute || kind == InstructionKind::send) return kSendReceive;
   const bool moves = is_collective(kind) && kind != InstructionKind::receive;
   return moves ? std::string(name_of(kind)) : "";
 }
@@ -89,28 +86,32 @@ Ledger ledger_from(const std::vector<std::byte>& bytes) {
   return ledger;
 }
 
-std::vector<SentBytes> sent_bytes(const Program& program, const ranks::Mesh& mesh,
-                                  const std::vector<Ledger>& by_rank) {
-  int busiest = 0;
-  std::int64_t most = -1;
+std::vector<std::vector<SentBytes>> sent_by_rank(const Program& program, const ranks::Mesh& mesh,
+                                                 const std::vector<Ledger>& by_rank) {
+  std::vector<std::vector<SentBytes>> out(by_rank.size());
   for (std::size_t r = 0; r < by_rank.size(); ++r) {
-    std::int64_t all = 0;
-    for (const auto& [key, bits] : bits_of_rank(mesh, by_rank, static_cast<int>(r))) all += bits;
-    if (all > most) {
-      most = all;
-      busiest = static_cast<int>(r);
+    for (const auto& [key, sum] : by_rank[r].sums) {
+      const std::int64_t bits = fullest_bits(mesh, by_rank, static_cast<int>(r), key);
+      SentBytes sent{.collective = key.collective,
+                     .calls = sum.calls,
+                     .bytes = (bits + kBitsOfByte - 1) / kBitsOfByte};
+      for (const int axis : key.axes) sent.axes.push_back(program.axes[at(axis)].name);
+      out[r].push_back(std::move(sent));
     }
   }
-  std::vector<SentBytes> out;
-  if (by_rank.empty()) return out;
-  for (const auto& [key, bits] : bits_of_rank(mesh, by_rank, busiest)) {
-    SentBytes sent{.collective = key.collective,
-                   .calls = by_rank[at(busiest)].sums.at(key).calls,
-                   .bytes = (bits + kBitsOfByte - 1) / kBitsOfByte};
-    for (const int axis : key.axes) sent.axes.push_back(program.axes[at(axis)].name);
-    out.push_back(std::move(sent));
-  }
   return out;
+}
+
+std::vector<SentBytes> busiest_of(const std::vector<std::vector<SentBytes>>& by_rank) {
+  std::vector<SentBytes> busiest;
+  std::int64_t most = -1;
+  for (const std::vector<SentBytes>& own : by_rank) {
+    std::int64_t all = 0;
+    for (const SentBytes& sent : own) all += sent.bytes;
+    if (all > most) busiest = own;
+    most = std::max(most, all);
+  }
+  return busiest;
 }
 
 }  // namespace placet::execute

@@ -56,11 +56,14 @@ class Ledger {
 std::vector<std::byte> bytes_of(const Ledger& ledger);
 Ledger ledger_from(const std::vector<std::byte>& bytes);
 
-/// What the rank that sends most sends, of equals the first. A collective is as long as its member
-/// that sends most, which need not be the same in both stages of a sum for all: each stage is
-/// counted there.
+/// What each rank sends. A collective is as long as its member that sends most, which need not be
+/// the same in both stages of a sum for all: each stage is counted there. What goes from one rank to
+/// another is its sender's alone.
 /// Case: one number summed over 2 ranks: one sends it, the other sends the sum back: 2 numbers.
-std::vector<SentBytes> sent_bytes(const Program& program, const ranks::Mesh& mesh,
-                                  const std::vector<Ledger>& by_rank);
+std::vector<std::vector<SentBytes>> sent_by_rank(const Program& program, const ranks::Mesh& mesh,
+                                                 const std::vector<Ledger>& by_rank);
+
+/// Of these the one that sends most; of equals the first.
+std::vector<SentBytes> busiest_of(const std::vector<std::vector<SentBytes>>& by_rank);
 
 }  // namespace placet::execute

@@ -185,12 +185,15 @@ Part Meeting<Numbers>::split_part(const Member& tensor, std::size_t member) cons
 }
 
 template <class Numbers>
-Stretches Meeting<Numbers>::given_to(std::size_t member, std::vector<std::int64_t>& lengths) const {
+typename Meeting<Numbers>::Given Meeting<Numbers>::given_to(std::size_t member) const {
   const Instruction& what = *plan_.what;
-  Stretches out;
+  Given given;
+  Stretches& out = given.from;
   std::int64_t begin = 0;
-  for (const Member& tensor : plan_.tensors) {
+  for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
+    const Member& tensor = plan_.tensors[t];
     const auto& [from, address] = std::tie(tensor.from, tensor.from_address);
+    const std::size_t known = out.size();
     if (what.kind == Kind::all_reduce) {
       add_of_row(from, address, begin, row_part(member), out);
       begin += from.size;
@@ -201,12 +204,15 @@ Stretches Meeting<Numbers>::given_to(std::size_t member, std::vector<std::int64_
       const Part part = split_part(tensor, member);
       add_part(from, address, what.dim, part, out);
       const bool same = what.dim == what.into;
-      lengths.push_back(same ? part.size : length_along(from, what.into));
+      given.lengths.push_back(same ? part.size : length_along(from, what.into));
     } else {
       add_whole(from, address, out);
     }
+    for (std::size_t k = known; k < out.size(); ++k) {
+      given.bits += out[k].length * bits_of(plan_.formats[t]);
+    }
   }
-  return out;
+  return given;
 }
 
 /// Where what comes from a member is stored. Of an exchange all must have come.
@@ -237,10 +243,9 @@ Stretches Meeting<Numbers>::taken_from(std::size_t member) const {
 /// Sends a member what is its, or keeps it where that is this rank.
 template <class Numbers>
 void Meeting<Numbers>::give(Communicator& communicator, std::size_t member) {
-  std::vector<std::int64_t> lengths;
-  const Stretches from = given_to(member, lengths);
-  Parcel<Stored> parcel = taken(memory_.numbers, from);
-  parcel.lengths = std::move(lengths);
+  Given given = given_to(member);
+  Parcel<Stored> parcel = taken(memory_.numbers, given.from);
+  parcel.lengths = std::move(given.lengths);
   if (member == own_) {
     came_[own_] = std::move(parcel);
     return;
@@ -249,7 +254,7 @@ void Meeting<Numbers>::give(Communicator& communicator, std::size_t member) {
   communicator.send(plan_.members[member], label(own_), packed(parcel),
                     {.collective = collective_of(plan_.what->kind),
                      .axes = in_order(plan_.what->axes),
-                     .bits = bits_in(from, memory_.formats)});
+                     .bits = given.bits});
 }
 
 template <class Numbers>

@@ -167,6 +167,7 @@ MeetingPlan RankMachine<Numbers>::plan_of(const Task& task) const {
   for (std::size_t i = 0; i < task.one->inputs.size(); ++i) {
     ranks::ListedRef from = task.one->inputs[i];
     ranks::ListedRef to = task.one->outputs[i];
+    const Family& result = memory_.program.families[at(what.outputs[i].family)];
     const bool by_piece = !whole && image_.piece(from) == nullptr;
     const std::size_t pieces = by_piece ? local_.pieces_in(from) : 1;
     for (std::size_t p = 0; p < pieces; ++p) {
@@ -175,6 +176,7 @@ MeetingPlan RankMachine<Numbers>::plan_of(const Task& task) const {
                               .from_address = image_.address(from),
                               .to = image_.view(to),
                               .to_address = image_.address(to)});
+      plan.formats.push_back(result.type.dtype);
     }
   }
   return plan;

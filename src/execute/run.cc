@@ -184,6 +184,7 @@ class Training {
     out_.stuck = plan_.stuck;
     if (!out_.stuck) check_work(plan_.list, options_.limits);
     if (!out_.stuck) train();
+    out_.sent = busiest_of(out_.sent_by_rank);
     out_.equal = !out_.stuck && is_equal();
     return std::move(out_);
   }
@@ -199,7 +200,8 @@ class Training {
     if (options_.arithmetic == Arithmetic::declared) ranks_.formats = formats_;
     ranks_.slip = options_.slip;
     out_.tolerance = tolerance_of(options_.arithmetic, formats_);
-    out_.held = held_bytes(program_, plan_, mesh_);
+    out_.held_by_rank = held_by_rank(program_, plan_, mesh_);
+    out_.held = fullest_of(out_.held_by_rank);
     expected_ = Memory<Numbers>(at(reference_.list.memory));
     found_ = Memory<Numbers>(at(plan_.list.memory));
     out_.canonical_bytes = static_cast<std::int64_t>(found_.numbers.size() * sizeof(Stored) +
@@ -324,7 +326,7 @@ class Training {
       if (!out_.stuck) out_.stuck = train_ranks(step);
       if (!out_.stuck) judge(step);
     }
-    out_.sent = sent_bytes(program_, mesh_, count.by_rank);
+    out_.sent_by_rank = sent_by_rank(program_, mesh_, count.by_rank);
   }
 
   void train_in_queues() {
@@ -335,7 +337,7 @@ class Training {
       seconds_ = team->seconds();
       if (!out_.stuck && out_.judged) judge(step);
     }
-    out_.sent = sent_bytes(program_, mesh_, team->first_sent());
+    out_.sent_by_rank = sent_by_rank(program_, mesh_, team->first_sent());
   }
 
   std::unique_ptr<Team<Numbers>> made_team() {

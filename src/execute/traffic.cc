@@ -136,6 +136,7 @@ void TransferCount::add_transfer(const OperationList& list, const Transfer& tran
   if (kind == InstructionKind::all_gather || kind == InstructionKind::broadcast) {
     return add_round(list, transfer, of);
   }
+  const std::int64_t bits = bits_at(list.addresses[transfer.targets]);
   for (std::size_t s = 0; s < transfer.source_count; ++s) {
     const std::int64_t source = list.addresses[transfer.sources + s];
     const int from = rank_at(source);
@@ -143,7 +144,7 @@ void TransferCount::add_transfer(const OperationList& list, const Transfer& tran
     for (std::size_t t = 0; others == 0 && t < transfer.target_count; ++t) {
       others = rank_at(list.addresses[transfer.targets + t]) == from ? 0 : 1;
     }
-    of[from] += others * transfer.length * bits_at(source);
+    of[from] += others * transfer.length * bits;
   }
 }
 
@@ -151,11 +152,12 @@ void TransferCount::add_transfer(const OperationList& list, const Transfer& tran
 void TransferCount::add_round(const OperationList& list, const Transfer& transfer,
                               BitsByRank& of) const {
   const std::int64_t source = list.addresses[transfer.sources];
+  const std::int64_t bits = bits_at(list.addresses[transfer.targets]);
   const std::size_t n = transfer.target_count;
   const auto member = [&](std::size_t t) { return rank_at(list.addresses[transfer.targets + t]); };
   for (std::size_t t = 0; t < n; ++t) {
     const bool is_last = member((t + 1) % n) == rank_at(source);
-    of[member(t)] += is_last ? 0 : transfer.length * bits_at(source);
+    of[member(t)] += is_last ? 0 : transfer.length * bits;
   }
 }
 
@@ -176,7 +178,7 @@ void TransferCount::moves(const OperationList& list, const Operation& op) {
     ledger.begin_call(cargo.collective, cargo.axes);
     cargo.bits = bits;
     if (what.kind == InstructionKind::all_reduce) {
-      const std::int64_t element = bits_at(list.addresses[list.transfers[op.first].sources]);
+      const std::int64_t element = bits_at(list.addresses[list.transfers[op.first].targets]);
       cargo.bits = bits - bits / element / members * element;
       cargo.stage = 1;
       ledger.add(cargo);
@@ -186,16 +188,20 @@ void TransferCount::moves(const OperationList& list, const Operation& op) {
   }
 }
 
-HeldBytes held_bytes(const Program& program, const ranks::ProgramPlan& plan,
-                     const ranks::Mesh& mesh) {
-  HeldBytes most;
+std::vector<HeldBytes> held_by_rank(const Program& program, const ranks::ProgramPlan& plan,
+                                    const ranks::Mesh& mesh) {
+  std::vector<HeldBytes> out;
   for (int r = 0; r < mesh.ranks(); ++r) {
     const ranks::Listing& listing = *plan.listings[at(plan.classes[at(r)])];
-    HeldBytes one = Arena(program, listing, mesh.at(r)).run();
-    one.rank = r;
-    if (r == 0 || one.peak > most.peak) most = one;
+    out.push_back(Arena(program, listing, mesh.at(r)).run());
+    out.back().rank = r;
   }
-  return most;
+  return out;
+}
+
+HeldBytes fullest_of(const std::vector<HeldBytes>& by_rank) {
+  const auto fullest = std::ranges::max_element(by_rank, {}, &HeldBytes::peak);
+  return fullest == by_rank.end() ? HeldBytes{} : *fullest;
 }
 
 }  // namespace placet::execute

@@ -39,8 +39,11 @@ class TransferCount : public Watcher {
   std::vector<std::int64_t> ends_;  // of each rank's buffers
 };
 
-/// Follows every rank's buffers through a step; of the rank with the highest peak.
-HeldBytes held_bytes(const Program& program, const ranks::ProgramPlan& plan,
-                     const ranks::Mesh& mesh);
+/// Follows every rank's buffers through a step.
+std::vector<HeldBytes> held_by_rank(const Program& program, const ranks::ProgramPlan& plan,
+                                    const ranks::Mesh& mesh);
+
+/// Of the rank with the highest peak; of equals the first.
+HeldBytes fullest_of(const std::vector<HeldBytes>& by_rank);
 
 }  // namespace placet::execute
