@@ -49,20 +49,44 @@ std::string collective_of(InstructionKind kind) {
   return moves ? std::string(name_of(kind)) : "";
 }
 
-void Ledger::begin_call(const std::string& collective, const AxisList& axes) {
-  if (!collective.empty()) ++sums[{collective, axes}].calls;
+std::int64_t chosen_of(const Program& program, const BufferType& type, std::int64_t amount) {
+  if (type.pieces.empty()) return amount;
+  const std::vector<DividedDim>& dims = type.pieces.front().dims;
+  for (std::size_t d = 1; d < dims.size(); ++d) {
+    const LogicalDim& dim = program.dims[at(dims[d].dim)];
+    if (dim.chosen != 0) amount = (amount * dim.chosen + dim.extent - 1) / dim.extent;
+  }
+  return amount;
+}
+
+std::int64_t chosen_of(const Program& program, const Instruction& what, std::int64_t bits) {
+  const std::vector<BufferRef>& made = what.outputs.empty() ? what.inputs : what.outputs;
+  return chosen_of(program, program.families[at(made.front().family)].type, bits);
+}
+
+Cargo cargo_of(const Instruction& what) {
+  Cargo cargo{.collective = collective_of(what.kind), .axes = what.axes, .among = what.among};
+  std::ranges::sort(cargo.axes);
+  return cargo;
+}
+
+void Ledger::begin_call(const Cargo& cargo) {
+  if (!cargo.collective.empty()) ++sums[{cargo.collective, cargo.axes, cargo.among}].calls;
 }
 
 void Ledger::add(const Cargo& cargo) {
   if (cargo.collective.empty()) return;
-  sums[{cargo.collective, cargo.axes}].bits[cargo.stage] += cargo.bits;
+  sums[{cargo.collective, cargo.axes, cargo.among}].bits[cargo.stage] += cargo.bits;
 }
 
-/// A line for each: collective, calls, bits of both stages, then its axes.
+/// A line for each: collective, calls, bits of both stages, how many take part of an axis and
+/// which, then its axes.
 std::vector<std::byte> bytes_of(const Ledger& ledger) {
   std::ostringstream text;
   for (const auto& [key, sum] : ledger.sums) {
-    text << key.collective << ' ' << sum.calls << ' ' << sum.bits[0] << ' ' << sum.bits[1];
+    text << key.collective << ' ' << sum.calls << ' ' << sum.bits[0] << ' ' << sum.bits[1] << ' '
+         << key.among.size();
+    for (const std::int64_t coordinate : key.among) text << ' ' << coordinate;
     for (const int axis : key.axes) text << ' ' << axis;
     text << '\n';
   }
@@ -78,7 +102,9 @@ Ledger ledger_from(const std::vector<std::byte>& bytes) {
     std::istringstream words(line);
     Ledger::Key key;
     Ledger::Sum sum;
-    words >> key.collective >> sum.calls >> sum.bits[0] >> sum.bits[1];
+    std::size_t among = 0;
+    words >> key.collective >> sum.calls >> sum.bits[0] >> sum.bits[1] >> among;
+    for (std::int64_t c = 0; key.among.size() < among && words >> c;) key.among.push_back(c);
     ensure(!words.fail(), "a ledger's line has its figures");
     for (int axis = 0; words >> axis;) key.axes.push_back(axis);
     ledger.sums[key] = sum;
@@ -90,12 +116,17 @@ std::vector<std::vector<SentBytes>> sent_by_rank(const Program& program, const r
                                                  const std::vector<Ledger>& by_rank) {
   std::vector<std::vector<SentBytes>> out(by_rank.size());
   for (std::size_t r = 0; r < by_rank.size(); ++r) {
+    std::map<std::pair<std::string, AxisList>, Ledger::Sum> together;
     for (const auto& [key, sum] : by_rank[r].sums) {
-      const std::int64_t bits = fullest_bits(mesh, by_rank, static_cast<int>(r), key);
-      SentBytes sent{.collective = key.collective,
+      Ledger::Sum& all = together[{key.collective, key.axes}];
+      all.calls += sum.calls;
+      all.bits[0] += fullest_bits(mesh, by_rank, static_cast<int>(r), key);
+    }
+    for (const auto& [key, sum] : together) {
+      SentBytes sent{.collective = key.first,
                      .calls = sum.calls,
-                     .bytes = (bits + kBitsOfByte - 1) / kBitsOfByte};
-      for (const int axis : key.axes) sent.axes.push_back(program.axes[at(axis)].name);
+                     .bytes = (sum.bits[0] + kBitsOfByte - 1) / kBitsOfByte};
+      for (const int axis : key.second) sent.axes.push_back(program.axes[at(axis)].name);
       out[r].push_back(std::move(sent));
     }
   }

@@ -251,16 +251,15 @@ void Meeting<Numbers>::give(Communicator& communicator, std::size_t member) {
     return;
   }
   spoil_if_due(memory_, parcel);
-  communicator.send(plan_.members[member], label(own_), packed(parcel),
-                    {.collective = collective_of(plan_.what->kind),
-                     .axes = in_order(plan_.what->axes),
-                     .bits = given.bits});
+  Cargo cargo = cargo_of(*plan_.what);
+  cargo.bits = chosen_of(memory_.program, *plan_.what, given.bits);
+  communicator.send(plan_.members[member], label(own_), packed(parcel), cargo);
 }
 
 template <class Numbers>
 void Meeting<Numbers>::begin(Communicator& communicator) {
   const Instruction& what = *plan_.what;
-  communicator.ledger.begin_call(collective_of(what.kind), in_order(what.axes));
+  communicator.ledger.begin_call(cargo_of(what));
   if (goes_round(what.kind)) {
     Stretches from;
     const bool gives = what.kind == Kind::all_gather || own_ == at(what.peer);
@@ -300,12 +299,11 @@ void Meeting<Numbers>::begin_round(Communicator& communicator, Parcel<Stored> ow
 template <class Numbers>
 void Meeting<Numbers>::pass_on(Communicator& communicator, std::size_t origin, const Bytes& bytes) {
   if (after(own_) == origin) return;  // it has come round
-  const std::size_t stage = plan_.what->kind == Kind::all_reduce ? 1 : 0;
-  communicator.send(plan_.members[after(own_)], label(kRound + origin), bytes,
-                    {.collective = collective_of(plan_.what->kind),
-                     .axes = in_order(plan_.what->axes),
-                     .stage = stage,
-                     .bits = bits_in(taken_from(origin), memory_.formats)});
+  const std::int64_t bits = bits_in(taken_from(origin), memory_.formats);
+  Cargo cargo = cargo_of(*plan_.what);
+  cargo.stage = plan_.what->kind == Kind::all_reduce ? 1 : 0;
+  cargo.bits = chosen_of(memory_.program, *plan_.what, bits);
+  communicator.send(plan_.members[after(own_)], label(kRound + origin), bytes, cargo);
 }
 
 template <class Numbers>

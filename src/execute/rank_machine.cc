@@ -194,19 +194,19 @@ Progress RankMachine<Numbers>::meet(Task& task, Queue& own, Communicator& commun
 template <class Numbers>
 Progress RankMachine<Numbers>::send(const Task& task, Communicator& communicator) {
   const Instruction& what = *task.one->what;
-  const AxisList axes = in_order(what.axes);
-  communicator.ledger.begin_call(collective_of(what.kind), axes);
+  Cargo cargo = cargo_of(what);
+  communicator.ledger.begin_call(cargo);
   const int peer = setting_.mesh.peer(rank(), what.axes, what.peer);
   Label label{.group = task.group_number, .meeting = task.meeting};
   for (const ranks::ListedRef& ref : task.one->inputs) {
     const ranks::BufferView view = image_.view(ref);
     const std::int64_t address = image_.address(ref) + view.offset;
-    std::int64_t bits = 0;
-    if (view.size > 0) bits = view.size * bits_of(memory_.formats[at(address)]);
+    cargo.bits = 0;
+    if (view.size > 0) cargo.bits = view.size * bits_of(memory_.formats[at(address)]);
+    cargo.bits = chosen_of(memory_.program, what, cargo.bits);
     Parcel<typename Numbers::Stored> parcel = taken(memory_.numbers, {{address, view.size}});
     spoil_if_due(memory_, parcel);
-    communicator.send(peer, label, packed(parcel),
-                      {.collective = collective_of(what.kind), .axes = axes, .bits = bits});
+    communicator.send(peer, label, packed(parcel), cargo);
     ++label.meeting;
   }
   return Progress::done;

@@ -317,7 +317,7 @@ class Training {
   }
 
   void train_in_step() {
-    TransferCount count(plan_, formats_);
+    TransferCount count(program_, plan_, formats_);
     for (int step = first_step(); step < end_step() && !out_.stuck; ++step) {
       ranks_.watcher = step == first_step() ? &count : nullptr;
       draw_inputs(step);

@@ -59,7 +59,8 @@ class Arena {
     ProgramCoordinates coordinates = at_;
     coordinates.back() = form.micro_batch;
     const BufferType& type = program_.families[at(form.family)].type;
-    return bytes_in(ranks::shape_of(program_, type, coordinates).flat.size * bits_of(type.dtype));
+    const std::int64_t entries = ranks::shape_of(program_, type, coordinates).flat.size;
+    return bytes_in(chosen_of(program_, type, entries) * bits_of(type.dtype));
   }
 
   /// Samples and single numbers (counts of tokens, losses, norms) are counted apart.
@@ -113,8 +114,9 @@ std::vector<Dtype> formats_of(const Program& program, const ranks::ProgramPlan& 
   return formats;
 }
 
-TransferCount::TransferCount(const ranks::ProgramPlan& plan, const std::vector<Dtype>& formats)
-    : by_rank(plan.classes.size()), plan_(plan), formats_(formats) {
+TransferCount::TransferCount(const Program& program, const ranks::ProgramPlan& plan,
+                             const std::vector<Dtype>& formats)
+    : by_rank(plan.classes.size()), program_(program), plan_(plan), formats_(formats) {
   ends_.resize(plan.classes.size(), 0);
   for (const ranks::BufferPlace& buffer : plan.buffers) {
     ends_[at(buffer.rank)] = buffer.address + buffer.elements;
@@ -165,9 +167,8 @@ void TransferCount::moves(const OperationList& list, const Operation& op) {
   if (op.rank < 0 || op.instruction < 0) return;
   const ranks::Listing& listing = *plan_.listings[at(plan_.classes[at(op.rank)])];
   const Instruction& what = *listing.instructions[at(op.instruction)].what;
-  Cargo cargo{.collective = collective_of(what.kind), .axes = what.axes};
+  Cargo cargo = cargo_of(what);
   if (cargo.collective.empty()) return;
-  std::ranges::sort(cargo.axes);
   BitsByRank of;
   for (std::size_t t = op.first; t < op.first + op.count; ++t) {
     add_transfer(list, list.transfers[t], what.kind, of);
@@ -175,11 +176,11 @@ void TransferCount::moves(const OperationList& list, const Operation& op) {
   const auto members = static_cast<std::int64_t>(of.size());
   for (const auto& [rank, bits] : of) {
     Ledger& ledger = by_rank[at(rank)];
-    ledger.begin_call(cargo.collective, cargo.axes);
-    cargo.bits = bits;
+    ledger.begin_call(cargo);
+    cargo.bits = chosen_of(program_, what, bits);
     if (what.kind == InstructionKind::all_reduce) {
       const std::int64_t element = bits_at(list.addresses[list.transfers[op.first].targets]);
-      cargo.bits = bits - bits / element / members * element;
+      cargo.bits = chosen_of(program_, what, bits - bits / element / members * element);
       cargo.stage = 1;
       ledger.add(cargo);
       cargo.stage = 0;

@@ -20,7 +20,8 @@ std::vector<Dtype> formats_of(const Program& program, const ranks::ProgramPlan& 
 /// what to whom). Of a sum for all, both stages are counted at the member with the smallest part.
 class TransferCount : public Watcher {
  public:
-  TransferCount(const ranks::ProgramPlan& plan, const std::vector<Dtype>& formats);
+  TransferCount(const Program& program, const ranks::ProgramPlan& plan,
+                const std::vector<Dtype>& formats);
 
   void moves(const OperationList& list, const Operation& op) override;
 
@@ -34,6 +35,7 @@ class TransferCount : public Watcher {
                     BitsByRank& of) const;
   void add_round(const OperationList& list, const Transfer& transfer, BitsByRank& of) const;
 
+  const Program& program_;
   const ranks::ProgramPlan& plan_;
   const std::vector<Dtype>& formats_;
   std::vector<std::int64_t> ends_;  // of each rank's buffers
