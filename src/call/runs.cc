@@ -77,7 +77,9 @@ bool runs_as_it_is(const Job& job, Arithmetic arithmetic) {
   const auto parameters = static_cast<double>(count_parameters(job.model).total);
   if (kPasses * parameters * samples * tokens > kMostPlainProducts) return false;
   const Derivation derivation = derive(job);
-  const auto bytes = static_cast<double>(in_bytes(fullest(derivation).peak));
+  const MemoryClass& memory = fullest(derivation);
+  // What the device's runtime and libraries take is no number of the run.
+  const auto bytes = static_cast<double>(in_bytes(memory.peak - memory.outside));
   return bytes / 2 * static_cast<double>(devices_of(job)) <= kMostPlainNumbers;
 }
 

@@ -26,6 +26,11 @@ struct Memory {
   std::vector<Level> levels;  // of exact numbers; floating ones have none
 
   explicit Memory(std::size_t size = 0) : numbers(size), levels(kHasLevels ? size : 0, 0) {}
+
+  std::int64_t bytes() const {
+    return static_cast<std::int64_t>(numbers.size() * sizeof(typename Numbers::Stored) +
+                                     levels.size() * sizeof(Level));
+  }
 };
 
 /// What is told of each operation that moves data, before it does.

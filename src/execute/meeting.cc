@@ -190,12 +190,15 @@ Part Meeting<Numbers>::split_part(const Member& tensor, std::size_t member) cons
 }
 
 template <class Numbers>
-Stretches Meeting<Numbers>::given_to(std::size_t member, std::vector<std::int64_t>& lengths) const {
+typename Meeting<Numbers>::Given Meeting<Numbers>::given_to(std::size_t member) const {
   const Instruction& what = *plan_.what;
-  Stretches out;
+  Given given;
+  Stretches& out = given.from;
   std::int64_t begin = 0;
-  for (const Member& tensor : plan_.tensors) {
+  for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
+    const Member& tensor = plan_.tensors[t];
     const auto& [from, address] = std::tie(tensor.from, tensor.from_address);
+    const std::size_t known = out.size();
     if (what.kind == Kind::all_reduce) {
       add_of_row(from, address, begin, row_part(member), out);
       begin += from.size;
@@ -206,12 +209,15 @@ Stretches Meeting<Numbers>::given_to(std::size_t member, std::vector<std::int64_
       const Part part = split_part(tensor, member);
       add_part(from, address, what.dim, part, out);
       const bool same = what.dim == what.into;
-      lengths.push_back(same ? part.size : length_along(from, what.into));
+      given.lengths.push_back(same ? part.size : length_along(from, what.into));
     } else {
       add_whole(from, address, out);
     }
+    for (std::size_t k = known; k < out.size(); ++k) {
+      given.bits += out[k].length * bits_of(plan_.formats[t]);
+    }
   }
-  return out;
+  return given;
 }
 
 /// Where what comes from a member is stored. Of an exchange all must have come.
@@ -242,25 +248,23 @@ Stretches Meeting<Numbers>::taken_from(std::size_t member) const {
 /// Sends a member what is its, or keeps it where that is this rank.
 template <class Numbers>
 void Meeting<Numbers>::give(Communicator& communicator, std::size_t member) {
-  std::vector<std::int64_t> lengths;
-  const Stretches from = given_to(member, lengths);
-  Parcel<Stored> parcel = taken(memory_.numbers, from);
-  parcel.lengths = std::move(lengths);
+  Given given = given_to(member);
+  Parcel<Stored> parcel = taken(memory_.numbers, given.from);
+  parcel.lengths = std::move(given.lengths);
   if (member == own_) {
     came_[own_] = std::move(parcel);
     return;
   }
   spoil_if_due(memory_, parcel);
-  communicator.send(plan_.members[member], label(own_), packed(parcel),
-                    {.collective = collective_of(plan_.what->kind),
-                     .axes = in_order(plan_.what->axes),
-                     .bits = bits_in(from, memory_.formats)});
+  Cargo cargo = cargo_of(*plan_.what);
+  cargo.bits = chosen_of(memory_.program, *plan_.what, given.bits);
+  communicator.send(plan_.members[member], label(own_), packed(parcel), cargo);
 }
 
 template <class Numbers>
 void Meeting<Numbers>::begin(Communicator& communicator) {
   const Instruction& what = *plan_.what;
-  communicator.ledger.begin_call(collective_of(what.kind), in_order(what.axes));
+  communicator.ledger.begin_call(cargo_of(what));
   if (goes_round(what.kind)) {
     Stretches from;
     const bool gives = what.kind == Kind::all_gather || own_ == at(what.peer);
@@ -300,12 +304,11 @@ void Meeting<Numbers>::begin_round(Communicator& communicator, Parcel<Stored> ow
 template <class Numbers>
 void Meeting<Numbers>::pass_on(Communicator& communicator, std::size_t origin, const Bytes& bytes) {
   if (after(own_) == origin) return;  // it has come round
-  const std::size_t stage = plan_.what->kind == Kind::all_reduce ? 1 : 0;
-  communicator.send(plan_.members[after(own_)], label(kRound + origin), bytes,
-                    {.collective = collective_of(plan_.what->kind),
-                     .axes = in_order(plan_.what->axes),
-                     .stage = stage,
-                     .bits = bits_in(taken_from(origin), memory_.formats)});
+  const std::int64_t bits = bits_in(taken_from(origin), memory_.formats);
+  Cargo cargo = cargo_of(*plan_.what);
+  cargo.stage = plan_.what->kind == Kind::all_reduce ? 1 : 0;
+  cargo.bits = chosen_of(memory_.program, *plan_.what, bits);
+  communicator.send(plan_.members[after(own_)], label(kRound + origin), bytes, cargo);
 }
 
 template <class Numbers>

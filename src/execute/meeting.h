@@ -52,6 +52,7 @@ struct MeetingPlan {
   const Instruction* what = nullptr;
   std::vector<int> members;            // ranks in the order of their parts
   std::vector<ranks::Member> tensors;  // of this rank: what it gives and takes
+  std::vector<Dtype> formats;          // by tensor, in which it travels: that of the result
   Label label;
 };
 
@@ -77,7 +78,12 @@ class Meeting {
   Part part_of_member(std::int64_t whole, int dim, std::size_t member) const;
   Part row_part(std::size_t member) const;
   std::int64_t row() const;
-  Stretches given_to(std::size_t member, std::vector<std::int64_t>& lengths) const;
+  struct Given {
+    Stretches from;
+    std::vector<std::int64_t> lengths;  // of an exchange, by tensor
+    std::int64_t bits = 0;
+  };
+  Given given_to(std::size_t member) const;
   Stretches taken_from(std::size_t member) const;
   Part split_part(const ranks::Member& tensor, std::size_t member) const;
 

@@ -167,6 +167,7 @@ MeetingPlan RankMachine<Numbers>::plan_of(const Task& task) const {
   for (std::size_t i = 0; i < task.one->inputs.size(); ++i) {
     ranks::ListedRef from = task.one->inputs[i];
     ranks::ListedRef to = task.one->outputs[i];
+    const Family& result = memory_.program.families[at(what.outputs[i].family)];
     const bool by_piece = !whole && image_.piece(from) == nullptr;
     const std::size_t pieces = by_piece ? local_.pieces_in(from) : 1;
     for (std::size_t p = 0; p < pieces; ++p) {
@@ -175,6 +176,7 @@ MeetingPlan RankMachine<Numbers>::plan_of(const Task& task) const {
                               .from_address = image_.address(from),
                               .to = image_.view(to),
                               .to_address = image_.address(to)});
+      plan.formats.push_back(result.type.dtype);
     }
   }
   return plan;
@@ -192,19 +194,19 @@ Progress RankMachine<Numbers>::meet(Task& task, Queue& own, Communicator& commun
 template <class Numbers>
 Progress RankMachine<Numbers>::send(const Task& task, Communicator& communicator) {
   const Instruction& what = *task.one->what;
-  const AxisList axes = in_order(what.axes);
-  communicator.ledger.begin_call(collective_of(what.kind), axes);
+  Cargo cargo = cargo_of(what);
+  communicator.ledger.begin_call(cargo);
   const int peer = setting_.mesh.peer(rank(), what.axes, what.peer);
   Label label{.group = task.group_number, .meeting = task.meeting};
   for (const ranks::ListedRef& ref : task.one->inputs) {
     const ranks::BufferView view = image_.view(ref);
     const std::int64_t address = image_.address(ref) + view.offset;
-    std::int64_t bits = 0;
-    if (view.size > 0) bits = view.size * bits_of(memory_.formats[at(address)]);
+    cargo.bits = 0;
+    if (view.size > 0) cargo.bits = view.size * bits_of(memory_.formats[at(address)]);
+    cargo.bits = chosen_of(memory_.program, what, cargo.bits);
     Parcel<typename Numbers::Stored> parcel = taken(memory_.numbers, {{address, view.size}});
     spoil_if_due(memory_, parcel);
-    communicator.send(peer, label, packed(parcel),
-                      {.collective = collective_of(what.kind), .axes = axes, .bits = bits});
+    communicator.send(peer, label, packed(parcel), cargo);
     ++label.meeting;
   }
   return Progress::done;

@@ -184,6 +184,7 @@ class Training {
     out_.stuck = plan_.stuck;
     if (!out_.stuck) check_work(plan_.list, options_.limits);
     if (!out_.stuck) train();
+    out_.sent = busiest_of(out_.sent_by_rank);
     out_.equal = !out_.stuck && is_equal();
     return std::move(out_);
   }
@@ -199,11 +200,11 @@ class Training {
     if (options_.arithmetic == Arithmetic::declared) ranks_.formats = formats_;
     ranks_.slip = options_.slip;
     out_.tolerance = tolerance_of(options_.arithmetic, formats_);
-    out_.held = held_bytes(program_, plan_, mesh_);
+    out_.held_by_rank = held_by_rank(program_, plan_, mesh_);
+    out_.held = fullest_of(out_.held_by_rank);
     expected_ = Memory<Numbers>(at(reference_.list.memory));
     found_ = Memory<Numbers>(at(plan_.list.memory));
-    out_.canonical_bytes = static_cast<std::int64_t>(found_.numbers.size() * sizeof(Stored) +
-                                                     found_.levels.size() * sizeof(Level));
+    out_.canonical_bytes = found_.bytes();
     out_.workspace_bytes = workspace_bytes<Numbers>(plan_.list, functions_);
     for (std::size_t a = 0; a < found_.numbers.size(); ++a) poison(a, found_.numbers[a]);
     for (const ReferenceTensor& tensor : reference_.tensors) {
@@ -316,7 +317,7 @@ class Training {
   }
 
   void train_in_step() {
-    TransferCount count(plan_, formats_);
+    TransferCount count(program_, plan_, formats_);
     for (int step = first_step(); step < end_step() && !out_.stuck; ++step) {
       ranks_.watcher = step == first_step() ? &count : nullptr;
       draw_inputs(step);
@@ -325,7 +326,7 @@ class Training {
       if (!out_.stuck) out_.stuck = train_ranks(step);
       if (!out_.stuck) judge(step);
     }
-    out_.sent = sent_bytes(program_, mesh_, count.by_rank);
+    out_.sent_by_rank = sent_by_rank(program_, mesh_, count.by_rank);
   }
 
   void train_in_queues() {
@@ -336,7 +337,7 @@ class Training {
       seconds_ = team->seconds();
       if (!out_.stuck && out_.judged) judge(step);
     }
-    out_.sent = sent_bytes(program_, mesh_, team->first_sent());
+    out_.sent_by_rank = sent_by_rank(program_, mesh_, team->first_sent());
   }
 
   std::unique_ptr<Team<Numbers>> made_team() {

@@ -130,6 +130,8 @@ struct RealRun {
   std::optional<std::string> stuck;     // why and where it cannot run
   std::vector<SentBytes> sent;
   HeldBytes held;
+  std::vector<std::vector<SentBytes>> sent_by_rank;  // `sent` of every rank
+  std::vector<HeldBytes> held_by_rank;
   std::int64_t canonical_bytes = 0;            // what the numbers take here, of all ranks
   std::int64_t workspace_bytes = 0;            // and a kernel's own beside them, at most
   std::vector<std::string> meanings;           // "activation=silu"

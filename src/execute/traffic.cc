@@ -64,7 +64,8 @@ class Arena {
     ProgramCoordinates coordinates = at_;
     coordinates.back() = form.micro_batch;
     const BufferType& type = program_.families[at(form.family)].type;
-    return bytes_in(ranks::shape_of(program_, type, coordinates).flat.size * bits_of(type.dtype));
+    const std::int64_t entries = ranks::shape_of(program_, type, coordinates).flat.size;
+    return bytes_in(chosen_of(program_, type, entries) * bits_of(type.dtype));
   }
 
   /// Samples and single numbers (counts of tokens, losses, norms) are counted apart.
@@ -124,8 +125,9 @@ std::vector<Dtype> formats_of(const Program& program, const ranks::ProgramPlan& 
   return formats;
 }
 
-TransferCount::TransferCount(const ranks::ProgramPlan& plan, const std::vector<Dtype>& formats)
-    : by_rank(plan.classes.size()), plan_(plan), formats_(formats) {
+TransferCount::TransferCount(const Program& program, const ranks::ProgramPlan& plan,
+                             const std::vector<Dtype>& formats)
+    : by_rank(plan.classes.size()), program_(program), plan_(plan), formats_(formats) {
   ends_.resize(plan.classes.size(), 0);
   for (const ranks::BufferPlace& buffer : plan.buffers) {
     ends_[at(buffer.rank)] = buffer.address + buffer.elements;
@@ -147,6 +149,7 @@ void TransferCount::add_transfer(const OperationList& list, const Transfer& tran
   if (kind == InstructionKind::all_gather || kind == InstructionKind::broadcast) {
     return add_round(list, transfer, of);
   }
+  const std::int64_t bits = bits_at(list.addresses[transfer.targets]);
   for (std::size_t s = 0; s < transfer.source_count; ++s) {
     const std::int64_t source = list.addresses[transfer.sources + s];
     const int from = rank_at(source);
@@ -154,7 +157,7 @@ void TransferCount::add_transfer(const OperationList& list, const Transfer& tran
     for (std::size_t t = 0; others == 0 && t < transfer.target_count; ++t) {
       others = rank_at(list.addresses[transfer.targets + t]) == from ? 0 : 1;
     }
-    of[from] += others * transfer.length * bits_at(source);
+    of[from] += others * transfer.length * bits;
   }
 }
 
@@ -162,11 +165,12 @@ void TransferCount::add_transfer(const OperationList& list, const Transfer& tran
 void TransferCount::add_round(const OperationList& list, const Transfer& transfer,
                               BitsByRank& of) const {
   const std::int64_t source = list.addresses[transfer.sources];
+  const std::int64_t bits = bits_at(list.addresses[transfer.targets]);
   const std::size_t n = transfer.target_count;
   const auto member = [&](std::size_t t) { return rank_at(list.addresses[transfer.targets + t]); };
   for (std::size_t t = 0; t < n; ++t) {
     const bool is_last = member((t + 1) % n) == rank_at(source);
-    of[member(t)] += is_last ? 0 : transfer.length * bits_at(source);
+    of[member(t)] += is_last ? 0 : transfer.length * bits;
   }
 }
 
@@ -174,9 +178,8 @@ void TransferCount::moves(const OperationList& list, const Operation& op) {
   if (op.rank < 0 || op.instruction < 0) return;
   const ranks::Listing& listing = *plan_.listings[at(plan_.classes[at(op.rank)])];
   const Instruction& what = *listing.instructions[at(op.instruction)].what;
-  Cargo cargo{.collective = collective_of(what.kind), .axes = what.axes};
+  Cargo cargo = cargo_of(what);
   if (cargo.collective.empty()) return;
-  std::ranges::sort(cargo.axes);
   BitsByRank of;
   for (std::size_t t = op.first; t < op.first + op.count; ++t) {
     add_transfer(list, list.transfers[t], what.kind, of);
@@ -184,11 +187,11 @@ void TransferCount::moves(const OperationList& list, const Operation& op) {
   const auto members = static_cast<std::int64_t>(of.size());
   for (const auto& [rank, bits] : of) {
     Ledger& ledger = by_rank[at(rank)];
-    ledger.begin_call(cargo.collective, cargo.axes);
-    cargo.bits = bits;
+    ledger.begin_call(cargo);
+    cargo.bits = chosen_of(program_, what, bits);
     if (what.kind == InstructionKind::all_reduce) {
-      const std::int64_t element = bits_at(list.addresses[list.transfers[op.first].sources]);
-      cargo.bits = bits - bits / element / members * element;
+      const std::int64_t element = bits_at(list.addresses[list.transfers[op.first].targets]);
+      cargo.bits = chosen_of(program_, what, bits - bits / element / members * element);
       cargo.stage = 1;
       ledger.add(cargo);
       cargo.stage = 0;
@@ -202,16 +205,20 @@ HeldBytes held_bytes(const Program& program, const ranks::Listing& listing,
   return Arena(program, listing, place, watcher).run();
 }
 
-HeldBytes held_bytes(const Program& program, const ranks::ProgramPlan& plan,
-                     const ranks::Mesh& mesh) {
-  HeldBytes most;
+std::vector<HeldBytes> held_by_rank(const Program& program, const ranks::ProgramPlan& plan,
+                                    const ranks::Mesh& mesh) {
+  std::vector<HeldBytes> out;
   for (int r = 0; r < mesh.ranks(); ++r) {
     const ranks::Listing& listing = *plan.listings[at(plan.classes[at(r)])];
-    HeldBytes one = held_bytes(program, listing, mesh.at(r));
-    one.rank = r;
-    if (r == 0 || one.peak > most.peak) most = one;
+    out.push_back(held_bytes(program, listing, mesh.at(r)));
+    out.back().rank = r;
   }
-  return most;
+  return out;
+}
+
+HeldBytes fullest_of(const std::vector<HeldBytes>& by_rank) {
+  const auto fullest = std::ranges::max_element(by_rank, {}, &HeldBytes::peak);
+  return fullest == by_rank.end() ? HeldBytes{} : *fullest;
 }
 
 template <class Numbers>

@@ -20,7 +20,8 @@ std::vector<Dtype> formats_of(const Program& program, const ranks::ProgramPlan& 
 /// what to whom). Of a sum for all, both stages are counted at the member with the smallest part.
 class TransferCount : public Watcher {
  public:
-  TransferCount(const ranks::ProgramPlan& plan, const std::vector<Dtype>& formats);
+  TransferCount(const Program& program, const ranks::ProgramPlan& plan,
+                const std::vector<Dtype>& formats);
 
   void moves(const OperationList& list, const Operation& op) override;
 
@@ -34,6 +35,7 @@ class TransferCount : public Watcher {
                     BitsByRank& of) const;
   void add_round(const OperationList& list, const Transfer& transfer, BitsByRank& of) const;
 
+  const Program& program_;
   const ranks::ProgramPlan& plan_;
   const std::vector<Dtype>& formats_;
   std::vector<std::int64_t> ends_;  // of each rank's buffers
@@ -54,9 +56,13 @@ class BufferWatcher {
 /// Follows one rank's buffers through a step. `watcher`: null where nobody asks.
 HeldBytes held_bytes(const Program& program, const ranks::Listing& listing,
                      const ProgramCoordinates& place, BufferWatcher* watcher = nullptr);
-/// Follows every rank's buffers through a step; of the rank with the highest peak.
-HeldBytes held_bytes(const Program& program, const ranks::ProgramPlan& plan,
-                     const ranks::Mesh& mesh);
+
+/// Follows every rank's buffers through a step.
+std::vector<HeldBytes> held_by_rank(const Program& program, const ranks::ProgramPlan& plan,
+                                    const ranks::Mesh& mesh);
+
+/// Of the rank with the highest peak; of equals the first.
+HeldBytes fullest_of(const std::vector<HeldBytes>& by_rank);
 
 /// The most bytes that a kernel of the list takes beside its buffers.
 template <class Numbers>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Losses of two small decoders trained by PyTorch in binary64, from the initial values and samples
+"""Losses of three small decoders trained by PyTorch in binary64, from the initial values and samples
 that src/execute/fill.cc draws: ten steps of AdamW on four samples of eight tokens each.
 
 Prints the figures that tests/execute/pytorch_test.cc holds. Needs torch (CPU):
@@ -16,6 +16,7 @@ torch.set_default_dtype(torch.float64)
 MASK = (1 << 64) - 1
 SEED, STEPS, SAMPLES, TOKENS, VOCAB = 1, 10, 4, 8, 24
 HIDDEN, HEADS, KV_HEADS, SIZE, FFN, BLOCKS = 16, 2, 1, 8, 64, 2
+EXPERTS, CHOSEN = 4, 2
 
 
 def mixed(x):
@@ -130,6 +131,12 @@ class Gpt2:
 
 
 class Llama:
+    MLP = {
+        "mlp.gate_proj": (FFN, HIDDEN),
+        "mlp.up_proj": (FFN, HIDDEN),
+        "mlp.down_proj": (HIDDEN, FFN),
+    }
+
     def __init__(self):
         self.p = p = {}
 
@@ -143,9 +150,8 @@ class Llama:
             add(h + "post_attention_layernorm.weight", HIDDEN, factor=True)
             for name, shape in LLAMA_ATTENTION.items():
                 add(h + "self_attn." + name + ".weight", *shape)
-            add(h + "mlp.gate_proj.weight", FFN, HIDDEN)
-            add(h + "mlp.up_proj.weight", FFN, HIDDEN)
-            add(h + "mlp.down_proj.weight", HIDDEN, FFN)
+            for name, shape in self.MLP.items():
+                add(h + name + ".weight", *shape)
         add("model.norm.weight", HIDDEN, factor=True)
         add("lm_head.weight", VOCAB, HIDDEN)
 
@@ -173,10 +179,40 @@ class Llama:
             v = torch.einsum("std,hed->sthe", y, w[2])
             context = attention(self.turned(q), self.turned(k), v)
             x = x + torch.einsum("sthe,dhe->std", context, w[3].flatten(1, 2))
-            y = self.norm(x, h + "post_attention_layernorm")
-            gate = torch.nn.functional.silu(y @ p[h + "mlp.gate_proj.weight"].T)
-            x = x + (gate * (y @ p[h + "mlp.up_proj.weight"].T)) @ p[h + "mlp.down_proj.weight"].T
+            x = x + self.mlp(self.norm(x, h + "post_attention_layernorm"), h)
         return self.norm(x, "model.norm") @ p["lm_head.weight"].T
+
+    def mlp(self, y, h):
+        gate, up, down = (self.p[h + f"mlp.{n}_proj.weight"] for n in ("gate", "up", "down"))
+        return gated(y, gate, up, down)
+
+
+def gated(y, gate, up, down):
+    return (torch.nn.functional.silu(y @ gate.T) * (y @ up.T)) @ down.T
+
+
+class Mixtral(Llama):
+    """Experts as in Hugging Face's MixtralSparseMoeBlock: the softmax over all experts, the largest
+    of it, these divided by their sum. No balance loss."""
+
+    MLP = {
+        "block_sparse_moe.gate": (EXPERTS, HIDDEN),
+        "block_sparse_moe.experts.{expert}.w1": (EXPERTS, FFN, HIDDEN),
+        "block_sparse_moe.experts.{expert}.w3": (EXPERTS, FFN, HIDDEN),
+        "block_sparse_moe.experts.{expert}.w2": (EXPERTS, HIDDEN, FFN),
+    }
+
+    def mlp(self, y, h):
+        gate, w1, w3, w2 = (self.p[h + name + ".weight"] for name in self.MLP)
+        tokens = y.flatten(0, 1)
+        weights, experts = (tokens @ gate.T).softmax(-1).topk(CHOSEN, dim=-1)
+        weights = weights / weights.sum(-1, keepdim=True)
+        out = torch.zeros_like(tokens)
+        for e in range(EXPERTS):
+            token, place = (experts == e).nonzero(as_tuple=True)
+            made = gated(tokens[token], w1[e], w3[e], w2[e])
+            out = out.index_add(0, token, made * weights[token, place, None])
+        return out.view_as(y)
 
 
 # Query heads in groups, one for each head of keys.
@@ -204,7 +240,7 @@ def train(model):
         optimizer.step()
 
 
-for kind in (Gpt2, Llama):
+for kind in (Gpt2, Llama, Mixtral):
     print(kind.__name__)
     for loss in train(kind()):
         print(f"    {loss!r},")

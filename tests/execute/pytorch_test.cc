@@ -22,6 +22,12 @@ constexpr const char* kLlama =
         "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8,
         "max_position_embeddings": 8, "vocab_size": 24, "rms_norm_eps": 1e-5,
         "hidden_act": "silu", "tie_word_embeddings": false})";
+constexpr const char* kMixtral =
+    R"({"model_type": "mixtral", "num_hidden_layers": 2, "hidden_size": 16, "intermediate_size": 64,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "num_local_experts": 4,
+        "num_experts_per_tok": 2, "max_position_embeddings": 8, "vocab_size": 24,
+        "rms_norm_eps": 1e-5, "hidden_act": "silu", "sliding_window": null,
+        "tie_word_embeddings": false})";
 
 const std::vector<double> kGpt2Losses = {3.5255991483870806, 3.384774511603955, 3.3070655856809754,
                                          3.2574661181471223, 3.281038076597671, 3.1309963860079755,
@@ -31,6 +37,10 @@ const std::vector<double> kLlamaLosses = {
     3.602678709996758,  3.0897631940198105, 3.252720944658045,  3.175945874839092,
     3.098837325209533,  2.891006200434786,  2.9918159494777297, 2.915099841774588,
     2.9261488252224304, 3.0243038536362006};
+const std::vector<double> kMixtralLosses = {
+    3.417389981410616,  2.956078223263039, 3.21428270634074,  3.0850986409233974,
+    2.969148616617081,  2.814572390831816, 2.958016126887675, 2.8820456483808954,
+    2.8880884740956687, 2.9875637153376617};
 
 RealRun ten_steps(const char* model, const char* placement, Meanings::Activation activation,
                   Arithmetic arithmetic) {
@@ -70,6 +80,15 @@ TEST(PyTorchTest, TrainsLlamaToTheSameLosses) {
   }
 }
 
+// Experts on every device, divided among some, cut by a tensor axis.
+TEST(PyTorchTest, TrainsMixtralToTheSameLosses) {
+  for (const char* placement : {"dp=2:zero3", "tp=2:tp", "ep=4:ep", "dp=2:zero1 ep=2:ep+zero1",
+                                "ep=2:ep+zero1 tp=2:tp+sp", "pp=2:1f1b ep=2:ep+zero1"}) {
+    expect_losses(ten_steps(kMixtral, placement, Meanings::Activation::silu, Arithmetic::binary64),
+                  kMixtralLosses, 1e-12);
+  }
+}
+
 // Reads of 24 bits: of ten steps 1e-6 of the loss.
 TEST(PyTorchTest, CanonicalStepsAreAsNearAsTheirReads) {
   expect_losses(
@@ -77,6 +96,9 @@ TEST(PyTorchTest, CanonicalStepsAreAsNearAsTheirReads) {
       kGpt2Losses, 1e-6);
   expect_losses(ten_steps(kLlama, "tp=2:tp", Meanings::Activation::silu, Arithmetic::canonical),
                 kLlamaLosses, 1e-6);
+  expect_losses(ten_steps(kMixtral, "dp=2:zero1 ep=2:ep+zero1", Meanings::Activation::silu,
+                          Arithmetic::canonical),
+                kMixtralLosses, 1e-6);
 }
 
 }  // namespace

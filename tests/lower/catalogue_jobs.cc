@@ -188,6 +188,7 @@ Job load(const CatalogueJob& what) {
   if (!what.lora.empty()) request.lora = what.lora;
   if (!what.balance.empty()) request.balance_loss = what.balance;
   if (!what.precision.empty()) request.precision = what.precision;
+  if (!what.engine.empty()) request.engine = what.engine;
   request.global_batch = 1;
   Job job = load_job(find_catalog(), request);
   bool pipelined = false;

@@ -17,6 +17,7 @@ struct CatalogueJob {
   std::string lora = {};
   std::string balance = {};
   std::string precision = {};
+  std::string engine = {};
 };
 
 /// What a test of the job is called.

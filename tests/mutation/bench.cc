@@ -12,7 +12,7 @@ void keep(std::vector<std::string>& list, const std::string& text) {
   if (list.size() < kMostKept) list.push_back(text);
 }
 
-void add(Tally& t, const Judgement& j) {
+void add(MutantTally& t, const Judgement& j) {
   ++t.mutants;
   if (j.refused) {
     ++t.refused;
@@ -46,7 +46,7 @@ std::string line_of(const std::string& name, const std::vector<int>& counts) {
   return line + "\n";
 }
 
-std::string row(const std::string& name, const Tally& t) {
+std::string row(const std::string& name, const MutantTally& t) {
   return line_of(
       name, {t.mutants, t.refused, t.equal, t.alarms, t.races, t.differ, t.found, t.broken, t.named,
              t.located, t.in_chain, t.first_loss, t.second_loss, t.replicas, t.types});

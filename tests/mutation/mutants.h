@@ -56,7 +56,7 @@ std::string type_error(const Program& program);
 Judgement judge(const Program& program, const Fault& fault);
 
 /// Counts by operation and by kind of instruction.
-struct Tally {
+struct MutantTally {
   int mutants = 0, refused = 0, differ = 0, found = 0, equal = 0, alarms = 0, races = 0;
   int broken = 0, named = 0, located = 0, in_chain = 0;
   int reordered = 0;  // that break other conditions under other names
@@ -69,7 +69,7 @@ class Bench {
   void run(const std::string& name, const Program& program, std::uint32_t seed, int per_kind,
            std::size_t most = std::numeric_limits<std::size_t>::max());
 
-  const Tally& total() const { return total_; }
+  const MutantTally& total() const { return total_; }
   const std::vector<std::string>& missed() const { return missed_; }
   const std::vector<std::string>& alarms() const { return alarms_; }
   const std::vector<std::string>& astray() const { return astray_; }
@@ -80,9 +80,9 @@ class Bench {
  private:
   void count(const std::string& name, const Judgement& judgement);
 
-  Tally total_;
-  std::map<std::string, Tally> by_op_;
-  std::map<std::string, Tally> by_kind_;
+  MutantTally total_;
+  std::map<std::string, MutantTally> by_op_;
+  std::map<std::string, MutantTally> by_kind_;
   std::vector<std::string> missed_;
   std::vector<std::string> alarms_;
   std::vector<std::string> astray_;

@@ -1,0 +1,111 @@
+// What ranks send and hold in a step of a job of the catalogue, under an engine: counted at their
+// communicators and in their buffers, it is what the program's own sums say, to the byte.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "amount.h"
+#include "catalog/catalog.h"
+#include "catalog/profile_catalog.h"
+#include "derive/rules.h"
+#include "execute/step_bytes.h"
+#include "lower/catalogue_jobs.h"
+#include "lower/small.h"
+#include "units/error.h"
+
+namespace placet::testing {
+namespace {
+
+bool is_refused(const Job& job) {
+  return std::ranges::any_of(
+      check_rules(job), [](const Finding& finding) { return finding.severity == Severity::error; });
+}
+
+std::string name_of(const CatalogueJob& job) {
+  std::string text = job.engine + ": " + job.model + " " + job.placement;
+  for (const std::string& more : {job.recompute, job.lora, job.balance, job.precision}) {
+    if (!more.empty()) text += " " + more;
+  }
+  return text;
+}
+
+/// Figures in which a job's program and its run part, and why. The list only shrinks.
+struct Parting {
+  const char* placement;
+  const char* figure;  // of all others the job is asked
+  const char* why;
+};
+constexpr Parting kParting[] = {
+    {"cp=4:ring sp=2:heads", "bytes of all_to_all over sp",
+     "heads exchanged for tokens in uneven parts (docs/theory.md, section 4.1: p - p/n): a device "
+     "sends as much of heads there as it sends of tokens back"}};
+
+bool parts_in(const CatalogueJob& job, const std::string& difference) {
+  return std::ranges::any_of(kParting, [&](const Parting& one) {
+    return job.placement == one.placement && difference.find(one.figure) != std::string::npos;
+  });
+}
+
+/// Jobs by their outcome.
+struct BytesTold {
+  int equal = 0;
+  int parted = 0;
+  std::map<std::string, int> refused;  // why
+};
+
+void compare_bytes(const CatalogueJob& job, BytesTold& out) {
+  try {
+    const Job loaded = load(job);
+    if (is_refused(loaded)) {
+      ++out.refused["the rules"];
+      return;
+    }
+    const std::vector<std::string> found = differences_in_step(lower_small(loaded));
+    bool is_known = false;
+    for (const std::string& text : found) {
+      is_known = parts_in(job, text);
+      EXPECT_TRUE(is_known) << name_of(job) << ", " << text;
+    }
+    ++(is_known ? out.parted : out.equal);
+  } catch (const InputError& error) {
+    ++out.refused[error.what()];
+  }
+}
+
+/// Jobs of an engine that are compared in daily work.
+constexpr int kFewOfEngine = 40;
+
+class BytesUnderEngine : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(BytesUnderEngine, AreThoseOfTheProgram) {
+  std::vector<CatalogueJob> jobs = all_catalogue_jobs();
+  std::seed_seq seed(GetParam().begin(), GetParam().end());
+  std::shuffle(jobs.begin(), jobs.end(), std::mt19937(seed));
+  BytesTold told;
+  for (CatalogueJob& job : jobs) {
+    if (!runs_all() && told.equal + told.parted == kFewOfEngine) break;
+    job.engine = GetParam();
+    compare_bytes(job, told);
+  }
+  EXPECT_GT(told.equal, 0);
+  std::cout << told.equal << " equal, " << told.parted << " part in a figure that is named\n";
+  for (const auto& [why, times] : told.refused) std::cout << times << " refused: " << why << "\n";
+}
+
+std::string test_name_of(const ::testing::TestParamInfo<std::string>& of) {
+  std::string name = of.param;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(OfTheData, BytesUnderEngine,
+                         ::testing::ValuesIn(profile_names(find_catalog())), test_name_of);
+
+}  // namespace
+}  // namespace placet::testing
