@@ -18,6 +18,8 @@ struct Arguments {
 Arguments fewest_of(const Meanings& m, const MeantFunction& f) {
   switch (f.function) {
     case Function::act:
+    case Function::silu:
+    case Function::sigmoid:
     case Function::power:
     case Function::entry:
     case Function::identity:
@@ -42,6 +44,18 @@ Arguments fewest_of(const Meanings& m, const MeantFunction& f) {
     case Function::rescaled:
     case Function::unless:
       return {.operands = 3};
+    case Function::convolution:
+      return {.operands = 2};
+    case Function::delta_rule:
+      return {.operands = 4};
+    case Function::head_scan:
+      return {.operands = 5};
+    case Function::selective_scan:
+      return {.operands = 6};
+    case Function::channel_delta_rule:
+      return {.operands = 7};
+    case Function::linear_attention:
+      return {.operands = 1, .positions = 1};
     case Function::stepped:
       return {.operands = m.updates.at(at(f.rule)) == Meanings::Update::adam ? std::size_t{3}
                                                                              : std::size_t{2}};
@@ -67,10 +81,11 @@ Arguments fewest_of(const Meanings& m, const MeantFunction& f) {
 }
 
 bool has_derivative(Function function) {
-  constexpr std::array kSmooth = {Function::act,       Function::power,   Function::entry,
-                                  Function::exp,       Function::capped,  Function::log,
-                                  Function::identity,  Function::inverse, Function::ratio,
-                                  Function::exp_shift, Function::moment,  Function::normal};
+  constexpr std::array kSmooth = {Function::act,     Function::silu,  Function::sigmoid,
+                                  Function::power,   Function::entry, Function::exp,
+                                  Function::capped,  Function::log,   Function::identity,
+                                  Function::inverse, Function::ratio, Function::exp_shift,
+                                  Function::moment,  Function::normal};
   if (function == Function::orthogonal) return false;
   return sees_vectors(function) || std::ranges::find(kSmooth, function) != kSmooth.end();
 }

@@ -9,6 +9,7 @@
 #include "execute/meanings.h"
 #include "execute/orthogonal.h"
 #include "execute/processors.h"
+#include "execute/recurrences.h"
 #include "program/known_functions.h"
 #include "ranks/numbers.h"
 #include "units/error.h"
@@ -26,8 +27,10 @@ struct Stem {
   std::string_view name;
   Function function;
 };
-constexpr std::array<Stem, 35> kStems = {{
+constexpr std::array<Stem, 43> kStems = {{
     {"act", Function::act},
+    {"silu", Function::silu},
+    {"sigmoid", Function::sigmoid},
     {"power", Function::power},
     {"entry", Function::entry},
     {"normal", Function::normal},
@@ -50,6 +53,12 @@ constexpr std::array<Stem, 35> kStems = {{
     {"chosen", Function::chosen},
     {"route", Function::route},
     {"affinity", Function::affinity},
+    {"convolution", Function::convolution},
+    {"selective_scan", Function::selective_scan},
+    {"head_scan", Function::head_scan},
+    {"delta_rule", Function::delta_rule},
+    {"channel_delta_rule", Function::channel_delta_rule},
+    {"linear_attention", Function::linear_attention},
     {"moment0", Function::moment},
     {"moment1", Function::moment},
     {"direction", Function::direction},
@@ -89,7 +98,7 @@ void activations(Meanings::Activation kind, const All& entries) {
     case Meanings::Activation::gelu_tanh:
       return entries.template each<1>([](Entry x) { return gelu_tanh(x[0]); });
     case Meanings::Activation::silu:
-      return entries.template each<1>([](Entry x) { return x[0] / (T(1) + exp_of(-x[0])); });
+      return entries.template each<1>([](Entry x) { return silu_of(x[0]); });
     case Meanings::Activation::relu:
       return entries.template each<1>([](Entry x) { return rectified(x[0]); });
     case Meanings::Activation::relu_squared:
@@ -270,6 +279,9 @@ void smooth_values(const Meanings& m, const MeantFunction& f, const FunctionRow<
   const Entries<T, Real> entries{row, f.derivative, values};
   const Function kind = f.function;
   if (kind == Function::act) return activations<T>(m.activation, entries);
+  if (kind == Function::silu) return activations<T>(Meanings::Activation::silu, entries);
+  if (kind == Function::sigmoid)
+    return entries.template each<1>([](Entry x) { return sigmoid_of(x[0]); });
   if (kind == Function::power) return entries.template each<1>([](Entry x) { return x[0] * x[0]; });
   if (kind == Function::entry) return entries.template each<1>([](Entry x) { return x[0]; });
   if (kind == Function::identity) return entries.template each<1>([](Entry x) { return x[0]; });
@@ -424,7 +436,7 @@ std::vector<T> normal_of_head(const Meanings& m, const std::vector<std::vector<T
 /// The first of the dims that it sees whole, as many as its name says, are the rows of the matrix.
 std::size_t rows_of(const MeantFunction& f, const FunctionPlace& place) {
   std::int64_t rows = 1;
-  for (std::int64_t d = 0; d < f.number; ++d) rows *= place.sizes.at(static_cast<std::size_t>(d));
+  for (std::int64_t d = 0; d < f.number; ++d) rows *= place.given.at(static_cast<std::size_t>(d));
   return static_cast<std::size_t>(rows);
 }
 
@@ -436,6 +448,7 @@ std::vector<T> vector_value(const Meanings& m, const MeantFunction& f,
   if (kind == Function::affinity) return softmax(x[0], std::vector<char>(x[0].size(), 1));
   if (kind == Function::power_of_head) return power_of_head(x, place);
   if (kind == Function::normal_of_head) return normal_of_head(m, x, place);
+  if (is_recurrence(kind)) return recurrence_value(f, x, place);
   ensure(kind == Function::chosen, "a function of vectors is known");
   std::vector<T> out;
   for (const char in : largest(x, std::max<std::int64_t>(f.number, 1))) out.push_back(T(in));
@@ -552,7 +565,8 @@ double rotation_of(const Meanings& m, const FunctionPlace& place, std::size_t po
 bool sees_vectors(Function function) {
   return function == Function::route || function == Function::affinity ||
          function == Function::chosen || function == Function::power_of_head ||
-         function == Function::normal_of_head || function == Function::orthogonal;
+         function == Function::normal_of_head || function == Function::orthogonal ||
+         is_recurrence(function);
 }
 
 void values_of(const Meanings& m, const MeantFunction& f, const std::vector<std::vector<double>>& x,
