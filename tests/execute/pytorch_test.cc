@@ -23,6 +23,11 @@ constexpr const char* kLlama =
         "max_position_embeddings": 8, "vocab_size": 24, "rms_norm_eps": 1e-5,
         "hidden_act": "silu", "tie_word_embeddings": false})";
 
+constexpr const char* kMamba2 =
+    R"({"model_type": "mamba2", "num_hidden_layers": 2, "hidden_size": 16, "expand": 2,
+        "num_heads": 4, "head_dim": 8, "n_groups": 2, "state_size": 4, "conv_kernel": 4,
+        "vocab_size": 24, "layer_norm_epsilon": 1e-5, "tie_word_embeddings": false})";
+
 const std::vector<double> kGpt2Losses = {3.5255991483870806, 3.384774511603955, 3.3070655856809754,
                                          3.2574661181471223, 3.281038076597671, 3.1309963860079755,
                                          3.2726115627633567, 3.077292253187489, 3.1598237892930205,
@@ -31,6 +36,11 @@ const std::vector<double> kLlamaLosses = {
     3.602678709996758,  3.0897631940198105, 3.252720944658045,  3.175945874839092,
     3.098837325209533,  2.891006200434786,  2.9918159494777297, 2.915099841774588,
     2.9261488252224304, 3.0243038536362006};
+
+const std::vector<double> kMamba2Losses = {
+    3.2660733305295446, 3.3163172629147284, 3.184087747439278,  3.1650985738651287,
+    3.146952122802502,  3.065127115823758,  3.1698939043749186, 2.8962401915798273,
+    3.092650586512817,  3.1158533922332587};
 
 RealRun ten_steps(const char* model, const char* placement, Meanings::Activation activation,
                   Arithmetic arithmetic) {
@@ -67,6 +77,14 @@ TEST(PyTorchTest, TrainsLlamaToTheSameLosses) {
   for (const char* placement : {"dp=2:zero3", "dp=2:zero1 tp=2:tp+sp", "cp=2:ring+zero1"}) {
     expect_losses(ten_steps(kLlama, placement, Meanings::Activation::silu, Arithmetic::binary64),
                   kLlamaLosses, 1e-12);
+  }
+}
+
+// A cut by groups, each of which has keys and queries of its own.
+TEST(PyTorchTest, TrainsMamba2ToTheSameLosses) {
+  for (const char* placement : {"dp=2:zero3", "tp=2:tp", "pp=2:1f1b"}) {
+    expect_losses(ten_steps(kMamba2, placement, Meanings::Activation::silu, Arithmetic::binary64),
+                  kMamba2Losses, 1e-12);
   }
 }
 
