@@ -26,11 +26,12 @@ bool is_recurrence(Function function);
 ///   delta_rule(z, r, a, b, L) or (z, ra, b, L): z is q, k and v side by side, a and r (ra: r, then
 ///     a) a number per head; with unit q / sqrt(K) and unit k, for each channel v of a head
 ///     h <- exp(-exp(L) softplus(a + b)) h; h <- h + k sigmoid(r) (v - k.h); y = q.h
-///     (Yang, Kautz, Hatamizadeh, arXiv 2412.06464, equation 10).
+///     (Yang, Kautz, Hatamizadeh, arXiv 2412.06464, section 3.1).
 ///   channel_delta_rule(q, k, v, a, r, b, L): likewise, with an a and a b for each entry of k
-///     (Kimi team, arXiv 2510.26692, equation 1).
+///     (Kimi team, arXiv 2510.26692, section 3).
 ///   linear_attention.H(z; at head): z is q, k and v side by side, all through silu;
-///     h <- exp(-2^(-8 (head + 1) / H)) h + k v; y = q.h (Qin et al., arXiv 2401.04658, equation 4).
+///     h <- exp(-2^(-8 (head + 1) / H)) h + k v; y = q.h (Qin et al., arXiv 2401.04658, section 3;
+///     rates: Press, Smith, Lewis, arXiv 2108.12409, section 3).
 template <class T>
 std::vector<T> recurrence_value(const MeantFunction& f, const std::vector<std::vector<T>>& x,
                                 const FunctionPlace& place);
