@@ -15,6 +15,14 @@ struct Arguments {
   std::size_t positions = 0;
 };
 
+Arguments fewest_of_recurrence(Function function) {
+  if (function == Function::linear_attention) return {.operands = 1, .positions = 1};
+  if (function == Function::convolution) return {.operands = 2};
+  if (function == Function::delta_rule) return {.operands = 4};
+  if (function == Function::head_scan) return {.operands = 5};
+  return {.operands = function == Function::selective_scan ? std::size_t{6} : std::size_t{7}};
+}
+
 Arguments fewest_of(const Meanings& m, const MeantFunction& f) {
   switch (f.function) {
     case Function::act:
@@ -45,17 +53,12 @@ Arguments fewest_of(const Meanings& m, const MeantFunction& f) {
     case Function::unless:
       return {.operands = 3};
     case Function::convolution:
-      return {.operands = 2};
-    case Function::delta_rule:
-      return {.operands = 4};
-    case Function::head_scan:
-      return {.operands = 5};
     case Function::selective_scan:
-      return {.operands = 6};
+    case Function::head_scan:
+    case Function::delta_rule:
     case Function::channel_delta_rule:
-      return {.operands = 7};
     case Function::linear_attention:
-      return {.operands = 1, .positions = 1};
+      return fewest_of_recurrence(f.function);
     case Function::stepped:
       return {.operands = m.updates.at(at(f.rule)) == Meanings::Update::adam ? std::size_t{3}
                                                                              : std::size_t{2}};

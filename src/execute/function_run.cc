@@ -323,8 +323,7 @@ bool FunctionRunner<Numbers>::add_values(const FunctionCode& fc, const CallConte
   bool fits = true;
   for (std::size_t k = 0; k < fc.index_place.size(); ++k) {
     std::size_t at = 0;
-    for (std::size_t d = 0; d < fc.indices.size(); ++d) {
-      const ranks::PositionCode& index = fc.indices[d];
+    for (const ranks::PositionCode& index : fc.indices) {
       const std::int64_t begin = context.begins == nullptr ? 0 : context.begins[index.dim];
       at = at * static_cast<std::size_t>(index.extent) + static_cast<std::size_t>(begin) +
            index.outer[k];

@@ -107,6 +107,17 @@ void activations(Meanings::Activation kind, const All& entries) {
   fail_internally("every activation is known");
 }
 
+bool is_gate(Function function) {
+  return function == Function::act || function == Function::silu || function == Function::sigmoid;
+}
+
+template <class T, class All>
+void gates(const Meanings& m, Function function, const All& entries) {
+  if (function == Function::act) return activations<T>(m.activation, entries);
+  if (function == Function::silu) return activations<T>(Meanings::Activation::silu, entries);
+  entries.template each<1>([](std::span<const T> x) { return sigmoid_of(x[0]); });
+}
+
 /// An entry by the mean of the squares; with a sum of the entries, by mean and deviation.
 template <class T>
 T normal(const Meanings& m, std::span<const T> x, double count) {
@@ -209,30 +220,6 @@ double kept(const Meanings& m, const FunctionPlace& place) {
   return uniform < m.dropout ? 0 : 1 / (1 - m.dropout);
 }
 
-/// How much of entry `from` of a head is in entry `to` after a turn by `token` steps.
-double turned(const Meanings& m, std::int64_t token, std::int64_t from, std::int64_t to,
-              std::int64_t size) {
-  const std::int64_t half = size / 2;
-  if (from >= 2 * half || to >= 2 * half) return from == to ? 1 : 0;
-  const auto plane = [&](std::int64_t e) { return m.rotary_pairs ? e / 2 : e % half; };
-  const auto second = [&](std::int64_t e) { return m.rotary_pairs ? e % 2 == 1 : e >= half; };
-  if (plane(from) != plane(to)) return 0;
-  const double exponent = -2.0 * static_cast<double>(plane(from)) / static_cast<double>(2 * half);
-  const double angle = static_cast<double>(token) * power_of(m.rotary_base, exponent);
-  if (from == to) return cosine_of(angle);
-  return second(to) ? sine_of(angle) : -sine_of(angle);
-}
-
-/// At three positions (token, from, to): a turn, to the last entries where there are more of them.
-/// At two (from, to): to the first entries.
-double rotation(const Meanings& m, const FunctionPlace& place, std::size_t positions) {
-  const auto& at = place.positions;
-  if (positions == 2) return at[0] == at[1] ? 1 : 0;
-  const std::int64_t ahead = place.sizes[2] - place.sizes[1];
-  if (at[2] < ahead) return 0;
-  return turned(m, at[0], at[1], at[2] - ahead, place.sizes[1]);
-}
-
 template <class Real>
   requires std::is_floating_point_v<Real>
 Real part_of(Real value) {
@@ -278,10 +265,7 @@ void smooth_values(const Meanings& m, const MeantFunction& f, const FunctionRow<
   using Entry = std::span<const T>;
   const Entries<T, Real> entries{row, f.derivative, values};
   const Function kind = f.function;
-  if (kind == Function::act) return activations<T>(m.activation, entries);
-  if (kind == Function::silu) return activations<T>(Meanings::Activation::silu, entries);
-  if (kind == Function::sigmoid)
-    return entries.template each<1>([](Entry x) { return sigmoid_of(x[0]); });
+  if (is_gate(kind)) return gates<T>(m, kind, entries);
   if (kind == Function::power) return entries.template each<1>([](Entry x) { return x[0] * x[0]; });
   if (kind == Function::entry) return entries.template each<1>([](Entry x) { return x[0]; });
   if (kind == Function::identity) return entries.template each<1>([](Entry x) { return x[0]; });
@@ -491,7 +475,7 @@ void plain_values(const Meanings& m, const MeantFunction& f, const FunctionRow<R
   std::array<double, kMostFunctionOperands> x{};
   for (std::size_t k = 0; k < row.count; ++k) {
     for (std::size_t o = 0; o < row.width; ++o) x[o] = static_cast<double>(row.operands[o][k]);
-    values[k] = static_cast<Real>(turns ? rotation(m, place, row.positions)
+    values[k] = static_cast<Real>(turns ? rotation_of(m, place, row.positions)
                                         : plain->value(m, f, Operands(x.data(), row.width), place));
     for (std::size_t p = 0; p < row.positions; ++p) place.positions[p] += row.ahead[p];
   }
@@ -556,10 +540,6 @@ double value_of(const Meanings& m, const MeantFunction& f, const std::vector<dou
   double value = 0;
   values_of(m, f, row, &value);
   return value;
-}
-
-double rotation_of(const Meanings& m, const FunctionPlace& place, std::size_t positions) {
-  return rotation(m, place, positions);
 }
 
 bool sees_vectors(Function function) {

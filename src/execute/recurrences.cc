@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 #include "units/error.h"
 
@@ -109,22 +110,30 @@ std::size_t keys_beside(std::size_t width, std::size_t channels) {
   return width > channels + 2 ? (width - channels) / 2 : 1;
 }
 
+/// Channel by channel, each with a state of so many entries that begins with zeros:
+/// one(state, token, channel).
+template <class T, class One>
+Vector<T> by_channel(ResultSize size, std::size_t entries, const One& one) {
+  Vector<T> out(size.tokens * size.channels);
+  for (std::size_t c = 0; c < size.channels; ++c) {
+    Vector<T> state(entries, T(0));
+    for (std::size_t t = 0; t < size.tokens; ++t) out[t * size.channels + c] = one(state, t, c);
+  }
+  return out;
+}
+
 template <class T>
 Vector<T> convolved(const Vector<Vector<T>>& x, ResultSize size) {
   const TokenRows<T> stream(x[0], size.tokens);
   const std::size_t taps = std::max<std::size_t>(1, x[1].size() / size.channels);
-  Vector<T> out;
-  for (std::size_t t = 0; t < size.tokens; ++t) {
-    for (std::size_t c = 0; c < size.channels; ++c) {
-      T sum = x.size() > 2 ? entry_of(x[2], c) : T(0);
-      for (std::size_t k = 0; k < taps; ++k) {
-        if (t + k + 1 < taps) continue;  // before the first token
-        sum = sum + entry_of(x[1], c * taps + k) * stream.at(t + k + 1 - taps, c);
-      }
-      out.push_back(sum);
+  return by_channel<T>(size, 0, [&](const Vector<T>&, std::size_t t, std::size_t c) {
+    T sum = x.size() > 2 ? entry_of(x[2], c) : T(0);
+    const std::size_t before = t + 1 < taps ? taps - t - 1 : 0;  // the first token
+    for (std::size_t k = before; k < taps; ++k) {
+      sum = sum + entry_of(x[1], c * taps + k) * stream.at(t + k + 1 - taps, c);
     }
-  }
-  return out;
+    return sum;
+  });
 }
 
 template <class T>
@@ -134,21 +143,16 @@ Vector<T> selective_scan(const Vector<Vector<T>>& x, ResultSize size) {
   const TokenRows<T> keys(x[2], size.tokens);
   const TokenRows<T> queries(x[3], size.tokens);
   const std::size_t entries = keys.width();
-  Vector<T> out(size.tokens * size.channels);
-  for (std::size_t c = 0; c < size.channels; ++c) {
-    Vector<T> state(entries, T(0));
-    for (std::size_t t = 0; t < size.tokens; ++t) {
-      const T time = softplus_of(times.at(t, c));
-      TokenStep<T> token{
-          .decay = {}, .key = keys.part(t, 0, entries), .query = queries.part(t, 0, entries)};
-      for (std::size_t n = 0; n < entries; ++n) {
-        token.decay.push_back(decay_of(entry_of(x[4], c * entries + n), time));
-      }
-      const T& value = values.at(t, c);
-      out[t * size.channels + c] = step(state, token, T(time * value)) + entry_of(x[5], c) * value;
+  return by_channel<T>(size, entries, [&](Vector<T>& state, std::size_t t, std::size_t c) {
+    const T time = softplus_of(times.at(t, c));
+    TokenStep<T> token{
+        .decay = {}, .key = keys.part(t, 0, entries), .query = queries.part(t, 0, entries)};
+    for (std::size_t n = 0; n < entries; ++n) {
+      token.decay.push_back(decay_of(entry_of(x[4], c * entries + n), time));
     }
-  }
-  return out;
+    const T& value = values.at(t, c);
+    return step(state, token, T(time * value)) + entry_of(x[5], c) * value;
+  });
 }
 
 template <class T>
@@ -157,21 +161,15 @@ Vector<T> head_scan(const Vector<Vector<T>>& x, ResultSize size) {
   const TokenRows<T> times(x[1], size.tokens);
   const std::size_t heads = times.width();
   const std::size_t entries = keys_beside(mixed.width(), size.channels);
-  Vector<T> out(size.tokens * size.channels);
-  for (std::size_t c = 0; c < size.channels; ++c) {
+  return by_channel<T>(size, entries, [&](Vector<T>& state, std::size_t t, std::size_t c) {
     const std::size_t head = c * heads / size.channels;
-    Vector<T> state(entries, T(0));
-    for (std::size_t t = 0; t < size.tokens; ++t) {
-      const T time = softplus_of(times.at(t, head) + entry_of(x[2], head));
-      const TokenStep<T> token{.decay = {decay_of(entry_of(x[3], head), time)},
-                               .key = mixed.part(t, size.channels, entries),
-                               .query = mixed.part(t, size.channels + entries, entries)};
-      const T& value = mixed.at(t, c);
-      out[t * size.channels + c] =
-          step(state, token, T(time * value)) + entry_of(x[4], head) * value;
-    }
-  }
-  return out;
+    const T time = softplus_of(times.at(t, head) + entry_of(x[2], head));
+    const TokenStep<T> token{.decay = {decay_of(entry_of(x[3], head), time)},
+                             .key = mixed.part(t, size.channels, entries),
+                             .query = mixed.part(t, size.channels + entries, entries)};
+    const T& value = mixed.at(t, c);
+    return step(state, token, T(time * value)) + entry_of(x[4], head) * value;
+  });
 }
 
 /// Queries and keys of unit length, those of queries over the root of their size.
@@ -193,19 +191,14 @@ Vector<T> delta_rule(const Vector<Vector<T>>& x, ResultSize size) {
   const Vector<T>& bias = x[x.size() - 2];
   const std::size_t heads = bias.size();
   const std::size_t entries = keys_beside(mixed.width(), size.channels);
-  Vector<T> out(size.tokens * size.channels);
-  for (std::size_t c = 0; c < size.channels; ++c) {
+  return by_channel<T>(size, entries, [&](Vector<T>& state, std::size_t t, std::size_t c) {
     const std::size_t head = c * heads / size.channels;
-    Vector<T> state(entries, T(0));
-    for (std::size_t t = 0; t < size.tokens; ++t) {
-      TokenStep<T> token = unit_step(mixed.part(t, 0, entries), mixed.part(t, entries, entries));
-      const T& time = times.at(t, apart ? head : heads + head);
-      token.decay = {decay_of(entry_of(x.back(), head), softplus_of(time + bias[head]))};
-      out[t * size.channels + c] = step(state, token, mixed.at(t, 2 * entries + c),
-                                        StateUpdate::corrects, sigmoid_of(strengths.at(t, head)));
-    }
-  }
-  return out;
+    TokenStep<T> token = unit_step(mixed.part(t, 0, entries), mixed.part(t, entries, entries));
+    const T& time = times.at(t, apart ? head : heads + head);
+    token.decay = {decay_of(entry_of(x.back(), head), softplus_of(time + bias[head]))};
+    return step(state, token, mixed.at(t, 2 * entries + c), StateUpdate::corrects,
+                sigmoid_of(strengths.at(t, head)));
+  });
 }
 
 template <class T>
@@ -216,20 +209,15 @@ Vector<T> channel_delta_rule(const Vector<Vector<T>>& x, ResultSize size) {
   const TokenRows<T> times(x[3], size.tokens);
   const TokenRows<T> strengths(x[4], size.tokens);
   const std::size_t entries = keys.width();
-  Vector<T> out(size.tokens * size.channels);
-  for (std::size_t c = 0; c < size.channels; ++c) {
-    Vector<T> state(entries, T(0));
-    for (std::size_t t = 0; t < size.tokens; ++t) {
-      TokenStep<T> token = unit_step(queries.part(t, 0, entries), keys.part(t, 0, entries));
-      for (std::size_t n = 0; n < entries; ++n) {
-        const T time = softplus_of(times.at(t, n) + entry_of(x[5], n));
-        token.decay.push_back(decay_of(x[6][0], time));
-      }
-      out[t * size.channels + c] = step(state, token, values.at(t, c), StateUpdate::corrects,
-                                        sigmoid_of(strengths.at(t, 0)));
+  return by_channel<T>(size, entries, [&](Vector<T>& state, std::size_t t, std::size_t c) {
+    TokenStep<T> token = unit_step(queries.part(t, 0, entries), keys.part(t, 0, entries));
+    for (std::size_t n = 0; n < entries; ++n) {
+      const T time = softplus_of(times.at(t, n) + entry_of(x[5], n));
+      token.decay.push_back(decay_of(x[6][0], time));
     }
-  }
-  return out;
+    return step(state, token, values.at(t, c), StateUpdate::corrects,
+                sigmoid_of(strengths.at(t, 0)));
+  });
 }
 
 template <class T>
@@ -241,17 +229,12 @@ Vector<T> linear_attention(const MeantFunction& f, const Vector<Vector<T>>& x, R
   for (const T& e : x[0]) activated.push_back(silu_of(e));
   const TokenRows<T> mixed(activated, size.tokens);
   const std::size_t entries = keys_beside(mixed.width(), size.channels);
-  Vector<T> out(size.tokens * size.channels);
-  for (std::size_t c = 0; c < size.channels; ++c) {
-    Vector<T> state(entries, T(0));
-    for (std::size_t t = 0; t < size.tokens; ++t) {
-      const TokenStep<T> token{.decay = {T(exp_of(-rate))},
-                               .key = mixed.part(t, entries, entries),
-                               .query = mixed.part(t, 0, entries)};
-      out[t * size.channels + c] = step(state, token, mixed.at(t, 2 * entries + c));
-    }
-  }
-  return out;
+  return by_channel<T>(size, entries, [&](Vector<T>& state, std::size_t t, std::size_t c) {
+    const TokenStep<T> token{.decay = {T(exp_of(-rate))},
+                             .key = mixed.part(t, entries, entries),
+                             .query = mixed.part(t, 0, entries)};
+    return step(state, token, mixed.at(t, 2 * entries + c));
+  });
 }
 
 }  // namespace
