@@ -108,6 +108,7 @@ def of_placet(program, config, placement):
 
 
 def main():
+    os.environ.pop("OPENBLAS_CORETYPE", None)  # a machine's setting for older processors
     program = sys.argv[1]
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     with tempfile.TemporaryDirectory() as folder:

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "call/corpora.h"
 #include "call/request_words.h"
 #include "catalog/job.h"
 #include "checkpoint/reshard.h"
@@ -102,6 +103,7 @@ std::vector<std::string> meaning_words_of(const RunRequest& request) {
   std::vector<std::string> words;
   if (request.from != nullptr) words = request.from->facts().meanings;
   words.insert(words.end(), request.meanings.begin(), request.meanings.end());
+  if (!request.corpus.empty()) words.push_back(kCorpusWord + request.corpus);
   return words;
 }
 

@@ -1,10 +1,16 @@
 #include "call/experiments.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 
+#include "call/programs.h"
 #include "call/runs.h"
+#include "catalog/job.h"
+#include "execute/replay.h"
 #include "units/error.h"
 #include "units/nearest.h"
 
@@ -30,15 +36,22 @@ struct Setting {
   std::string samples;
 };
 
-ExperimentRun run_one(const Catalog& catalog, const Setting& setting) {
+/// Where an experiment has its jobs from, and whom it tells what it does.
+struct Laboratory {
+  const Catalog& catalog;
+  const Tell& tell;
+};
+
+ExperimentRun run_one(const Laboratory& laboratory, const Setting& setting) {
+  laboratory.tell("training under " + setting.placement + ", " + setting.mode);
   RunRequest request{.steps = setting.steps, .mode = setting.mode};
   request.program.job.model = setting.model;
   request.program.job.sequence = "16";
   request.program.job.global_batch = setting.samples;
   request.program.job.micro_batch = "1";
   request.program.job.placements = {setting.placement};
-  return on_said(catalog, request.program.job, AskedOf::all, [&](const JobRequest& job) {
-    return ExperimentRun{setting.placement, ran_of(catalog, request, job).sheet};
+  return on_said(laboratory.catalog, request.program.job, AskedOf::all, [&](const JobRequest& job) {
+    return ExperimentRun{setting.placement, ran_of(laboratory.catalog, request, job).sheet};
   });
 }
 
@@ -77,29 +90,93 @@ void add_equal_figures(Experiment& experiment) {
   }
 }
 
-Experiment memory(const Catalog& catalog) {
+/// A model of a billion parameters, trained in mixed precision: 16 bytes for each.
+constexpr const char* kLargeModel = "pythia-1b";
+constexpr std::array kLargePlacements = {"dp=8:ddp", "dp=8:zero3"};
+
+ReplayedBuffers replayed(const Catalog& catalog, const std::string& placement) {
+  JobFlags flags;
+  flags.model = kLargeModel;
+  flags.sequence = "2048";
+  flags.global_batch = "8";
+  flags.micro_batch = "1";
+  flags.placements = {placement};
+  return on_said(catalog, flags, AskedOf::all, [&](const JobRequest& request) {
+    const DerivedBytes derived = derived_bytes(load_job(catalog, request));
+    const execute::Replayed found =
+        execute::replay_buffers(lowered_of(catalog, request).program, 0);
+    return ReplayedBuffers{.model = kLargeModel,
+                           .placement = placement,
+                           .derived_rest = derived.rest,
+                           .derived_peak = derived.peak,
+                           .rest = found.held.rest,
+                           .peak = found.held.peak,
+                           .resident_rest = found.resident_rest,
+                           .resident_peak = found.resident_peak};
+  });
+}
+
+/// Pages are whole, and the process needs some of its own.
+bool is_near(std::int64_t resident, std::int64_t bytes) {
+  constexpr double kNear = 0.01;
+  const auto more = static_cast<double>(resident - bytes);
+  return std::fabs(more) <= kNear * static_cast<double>(bytes);
+}
+
+void add_replayed(const Laboratory& laboratory, Experiment& experiment) {
+  constexpr std::int64_t kNeeded = 20'000'000'000;  // for the largest, with the program
+  const std::int64_t available = execute::available_memory();
+  if (available < kNeeded) {
+    experiment.note = fmt::format(
+        "{} in its full size was not tried: its buffers take {} GB of memory, {} are free here",
+        kLargeModel, kNeeded / 1'000'000'000, available < 0 ? 0 : available / 1'000'000'000);
+    return;
+  }
+  for (const char* placement : kLargePlacements) {
+    laboratory.tell(
+        fmt::format("making and freeing the buffers of {} under {}", kLargeModel, placement));
+    experiment.replayed.push_back(replayed(laboratory.catalog, placement));
+    const ReplayedBuffers& one = experiment.replayed.back();
+    const std::string name = one.model + " " + one.placement;
+    experiment.facts.push_back(fact(name + ", at rest, derived and in buffers",
+                                    std::to_string(one.derived_rest), std::to_string(one.rest)));
+    experiment.facts.push_back(fact(name + ", peak, derived and in buffers",
+                                    std::to_string(one.derived_peak), std::to_string(one.peak)));
+    experiment.facts.push_back({.what = name + ", peak, pages of the system",
+                                .expected = std::to_string(one.peak) + " within 1 %",
+                                .found = std::to_string(one.resident_peak),
+                                .holds = is_near(one.resident_peak, one.peak)});
+  }
+  const std::vector<ReplayedBuffers>& both = experiment.replayed;
+  experiment.facts.push_back(
+      fact(std::string(kLargeModel) + ", states at rest, replicated : divided", "8",
+           ratio_text(both[0].rest, both[1].rest)));
+}
+
+Experiment memory(const Laboratory& laboratory) {
   Experiment out{.name = "memory",
                  .question = "What does a device hold when all states are divided over eight?",
                  .runs = {},
                  .facts = {}};
   for (const char* placement : {"dp=8:ddp", "dp=8:zero3"}) {
-    out.runs.push_back(run_one(catalog, {kUntiedModel, placement, "canonical", 2, "8"}));
+    out.runs.push_back(run_one(laboratory, {kUntiedModel, placement, "canonical", 2, "8"}));
   }
   const HeldBytes& whole = out.runs[0].sheet.run.held;
   const HeldBytes& part = out.runs[1].sheet.run.held;
   out.facts.push_back(
       fact("states at rest, replicated : divided", "8", ratio_text(whole.rest, part.rest)));
   add_equal_figures(out);
+  add_replayed(laboratory, out);
   return out;
 }
 
-Experiment communication(const Catalog& catalog) {
+Experiment communication(const Laboratory& laboratory) {
   Experiment out{.name = "communication",
                  .question = "What does it cost in messages that all states are divided?",
                  .runs = {},
                  .facts = {}};
   for (const char* placement : {"dp=4:ddp", "dp=4:zero3"}) {
-    out.runs.push_back(run_one(catalog, {kUntiedModel, placement, "canonical", 2, "4"}));
+    out.runs.push_back(run_one(laboratory, {kUntiedModel, placement, "canonical", 2, "4"}));
   }
   const RunSheet& replicated = out.runs[0].sheet;
   const RunSheet& divided = out.runs[1].sheet;
@@ -112,13 +189,13 @@ Experiment communication(const Catalog& catalog) {
   return out;
 }
 
-Experiment integrity(const Catalog& catalog) {
+Experiment integrity(const Laboratory& laboratory) {
   Experiment out{.name = "integrity",
                  .question = "Are ten steps on four devices the ten steps of one?",
                  .runs = {},
                  .facts = {}};
   for (const char* mode : {"canonical", "f32"}) {
-    out.runs.push_back(run_one(catalog, {kTiedModel, "dp=4:zero3", mode, 10, "8"}));
+    out.runs.push_back(run_one(laboratory, {kTiedModel, "dp=4:zero3", mode, 10, "8"}));
   }
   const RealRun& exact = out.runs[0].sheet.run;
   const RealRun& plain = out.runs[1].sheet.run;
@@ -134,7 +211,7 @@ Experiment integrity(const Catalog& catalog) {
 
 struct Named {
   std::string_view name;
-  Experiment (*run)(const Catalog&);
+  Experiment (*run)(const Laboratory&);
 };
 constexpr std::array<Named, 3> kExperiments = {{
     {"memory", &memory},
@@ -151,9 +228,9 @@ std::vector<std::string> experiment_names() {
   return names;
 }
 
-Experiment experiment_of(const Catalog& catalog, const std::string& name) {
+Experiment experiment_of(const Catalog& catalog, const std::string& name, const Tell& tell) {
   for (const Named& one : kExperiments) {
-    if (one.name == name) return one.run(catalog);
+    if (one.name == name) return one.run({catalog, tell});
   }
   throw InputError({.where = "--experiment",
                     .value = name,

@@ -2,6 +2,7 @@
 // communication and of integrity, measured on a model that trains here.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,10 @@ namespace placet {
 /// "memory", "communication", "integrity".
 std::vector<std::string> experiment_names();
 
-/// Runs one. Throws InputError for other names.
-Experiment experiment_of(const Catalog& catalog, const std::string& name);
+using Tell = std::function<void(const std::string&)>;
+
+/// Runs one, and tells of each part when it begins. Throws InputError for other names.
+Experiment experiment_of(
+    const Catalog& catalog, const std::string& name, const Tell& tell = [](const std::string&) {});
 
 }  // namespace placet

@@ -18,6 +18,8 @@ namespace {
 
 RanProgram ran_of(const Catalog&, const RunRequest&, const JobRequest&) { refuse_runs("run"); }
 Verification verify(const Program&, const VerifyOptions&) { refuse_runs("verify"); }
-Experiment experiment_of(const Catalog&, const std::string&) { refuse_runs("run.experiment"); }
+Experiment experiment_of(const Catalog&, const std::string&, const Tell&) {
+  refuse_runs("run.experiment");
+}
 
 }  // namespace placet

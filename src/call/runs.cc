@@ -1,10 +1,13 @@
 #include "call/runs.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "call/checkpoints.h"
+#include "call/corpora.h"
 #include "derive/derive.h"
 #include "report/judged.h"
 #include "units/at.h"
@@ -192,12 +195,17 @@ Job without_samples(Job job) {
   return job;
 }
 
-void put_memory(RunSheet& sheet, const std::optional<MemoryClass>& memory) {
+DerivedBytes bytes_of(const MemoryClass& memory) {
+  return {.rest = in_bytes(memory.at_rest[0] + memory.at_rest[1] + memory.at_rest[2]),
+          .peak = in_bytes(memory.peak - memory.outside)};
+}
+
+void put_memory(RunSheet& sheet, const std::optional<DerivedBytes>& derived) {
   Beside rest{.what = "at rest", .measured = sheet.run.held.rest};
   Beside peak{.what = "peak", .measured = sheet.run.held.peak};
-  if (memory) {
-    peak.derived = in_bytes(memory->peak - memory->outside);
-    rest.derived = in_bytes(memory->at_rest[0] + memory->at_rest[1] + memory->at_rest[2]);
+  if (derived) {
+    rest.derived = derived->rest;
+    peak.derived = derived->peak;
   }
   sheet.held = {rest, peak};
 }
@@ -253,6 +261,25 @@ void require_ranks_apart(const RunRequest& request, const RunOptions& options) {
 
 }  // namespace
 
+namespace {
+
+/// At most so far, of this process or of one that it made.
+std::int64_t resident_bytes() {
+  constexpr std::int64_t kUnit = 1024;  // getrusage counts in KiB
+  std::int64_t most = 0;
+  for (const auto who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage{};
+    if (getrusage(who, &usage) == 0) most = std::max<std::int64_t>(most, usage.ru_maxrss * kUnit);
+  }
+  return most;
+}
+
+}  // namespace
+
+DerivedBytes derived_bytes(const Job& job) {
+  return bytes_of(fullest(derive(without_samples(job))));
+}
+
 RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRequest& job) {
   const Arithmetic arithmetic = arithmetic_from(mode_of(request));
   RunOptions options{.steps = request.steps,
@@ -261,7 +288,8 @@ RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRe
                      .on_step = request.on_step,
                      .rank_kind = rank_kind_from(request.ranks),
                      .order = order_of(request)};
-  const std::vector<std::string> words = meaning_words_of(request);
+  std::vector<std::string> words = meaning_words_of(request);
+  const std::shared_ptr<const Corpus> corpus = taken_corpus(words);
   meanings_of({}, job, words);  // words that are wrong are told before any work
   require_place(request);
   ProgramRequest of_program = request.program;
@@ -272,6 +300,7 @@ RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRe
   RanProgram out{.asked = std::move(found.asked), .sheet = {}};
   if (!out.asked.has_step || out.asked.listed_only) return out;
   options.meanings = meanings_of(found, job, words);
+  options.meanings.corpus = corpus;
   resume_and_save(request, found.program, options);
   options.times = request.times;
   const bool is_proven = request.program.faults.empty();
@@ -280,7 +309,9 @@ RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRe
   out.sheet.tells_times = request.tells_times;
   out.sheet.judged = out.asked.judged;
   out.sheet.as_it_is = found.as_it_is;
+  if (corpus != nullptr) out.sheet.corpus = corpus->name;
   out.sheet.run = run(found.program, options);
+  out.sheet.resident_bytes = resident_bytes();
   if (!out.sheet.run.stuck) out.sheet.saved = request.save;
   if (!found.job || !found.as_it_is) {
     put_messages(out.sheet, {}, false);
@@ -290,7 +321,7 @@ RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRe
   const Job alone = without_samples(*found.job);
   const Derivation derivation = derive(alone);
   put_messages(out.sheet, derived_messages(alone, derivation), true);
-  put_memory(out.sheet, fullest(derivation));
+  put_memory(out.sheet, bytes_of(fullest(derivation)));
   return out;
 }
 

@@ -24,6 +24,7 @@ struct RunRequest {
   std::string ranks = "virtual";  // where they live: RankKind
   std::string order;              // QueueOrder; empty: early, or listed where ranks are looked at
   std::vector<std::string> meanings;  // "learning-rate=3e-4"
+  std::string corpus;                 // file of text to train on; empty: samples are drawn
   bool watch = false;                 // compare with the program without faults in every step
   bool times = false;                 // note when each operation ran, for a trace
   bool tells_times = false;           // say how long each step took
@@ -41,6 +42,14 @@ struct RanProgram {
 ranks::RunLimits limits_of_runs(Arithmetic arithmetic);
 /// Whether a job's own program is run, and not that of the same job made small.
 bool runs_as_it_is(const Job& job, Arithmetic arithmetic);
+/// What derive says that the buffers of the fullest device hold, without samples, which its
+/// program has all of.
+struct DerivedBytes {
+  std::int64_t rest = 0;
+  std::int64_t peak = 0;
+};
+DerivedBytes derived_bytes(const Job& job);
+
 RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRequest& job);
 
 }  // namespace placet

@@ -29,7 +29,13 @@ struct RunCall {
 };
 
 int run_experiment(const RunCall& call) {
-  const Experiment experiment = experiment_of(called_catalog(), call.experiment);
+  const auto tell = [](const std::string& text) {
+    if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "%s\n", text.c_str());
+  };
+  const Experiment experiment = experiment_of(called_catalog(), call.experiment, tell);
+  if (!call.result.html.empty()) {
+    write_file(call.result.html, experiment_page(experiment), "--html");
+  }
   print(call.result.json ? experiment_json(experiment)
                          : experiment_text(experiment, output_style()));
   return experiment.holds() ? kGood : kBad;
@@ -39,10 +45,11 @@ int run_experiment(const RunCall& call) {
 void require_alone(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
-    if (option->count() == 0 || name == "--experiment" || name == "--json") continue;
+    const bool is_of_result = name == "--json" || name == "--html";
+    if (option->count() == 0 || name == "--experiment" || is_of_result) continue;
     throw InputError({.where = name,
                       .problem = "does not go with --experiment, which brings its jobs itself",
-                      .allowed = "--json"});
+                      .allowed = "--json or --html"});
   }
 }
 
@@ -138,6 +145,10 @@ void add_run_flags(CLI::App* command, RunCall* call) {
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->take_all();
+  command
+      ->add_option("--corpus", call->request.corpus,
+                   "Train on this text, a byte a word (samples that are drawn)")
+      ->type_name("FILE");
   command->add_flag(
       "--times", call->request.tells_times,
       "Say how long each step took: the rank that took longest; of virtual ranks all, over "
@@ -201,6 +212,7 @@ void add_run_command(CLI::App& program, Action& action) {
       "  placet run --experiment integrity\n"
       "  placet run llama-3.1-8b --placement \"pp=2:1f1b dp=2:zero1\" --global-batch 8 --steps "
       "10\n"
+      "  placet run --job small.toml --corpus README.md --steps 20\n"
       "  placet run gpt2 --placement dp=4:zero3 --global-batch 4 --steps 2 --save after2\n"
       "  placet run --resume after2 --steps 8\n");
   command->callback([call, command, &action] { action = asked_of(call, *command); });

@@ -11,11 +11,12 @@
 #include <optional>
 #include <vector>
 
+#include "execute/kept_blocks.h"
 #include "execute/ledger.h"
 
 namespace placet::execute {
 
-using Bytes = std::vector<std::byte>;
+using Bytes = Kept<std::byte>;
 
 /// Which message it is of those between two ranks. Both ends count alike, each from its listing, so
 /// that messages of different queues may overtake each other.

@@ -390,13 +390,16 @@ const Real* Contraction::numbers_of(int factor, const Real* const* factors,
   return factor >= 0 ? factors[factor] : room + made_[static_cast<std::size_t>(-1 - factor)].place;
 }
 
+std::int64_t Contraction::room_entries() const {
+  const Matrices& m = matrices_;
+  return room_ + (has_matrices_ ? m.rows * m.terms + m.terms * m.columns + m.rows * m.columns : 0);
+}
+
 template <class Real>
 void Contraction::compute(const Real* const* factors, double scale, double kept, Real* result,
                           std::vector<Real>& room) const {
   const Matrices& m = matrices_;
-  const std::int64_t matrices =
-      has_matrices_ ? m.rows * m.terms + m.terms * m.columns + m.rows * m.columns : 0;
-  const auto needed = static_cast<std::size_t>(room_ + matrices);
+  const auto needed = static_cast<std::size_t>(room_entries());
   if (room.size() < needed) room.resize(needed);
   for (const Made& one : made_) {
     std::vector<const Real*> from;

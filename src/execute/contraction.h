@@ -29,6 +29,8 @@ class Contraction {
  public:
   explicit Contraction(const SumOfProducts& sum);
 
+  /// How many numbers of room it uses at most.
+  std::int64_t room_entries() const;
   /// result += scale * the sum. `room` is used for what is made on the way.
   template <class Real>
   void add(const Real* const* factors, double scale, Real* result, std::vector<Real>& room) const {

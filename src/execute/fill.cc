@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "ranks/numbers.h"
 #include "units/at.h"
+#include "units/error.h"
 
 namespace placet::execute {
 namespace {
@@ -67,7 +69,25 @@ double number_at_start(const Program& program, const ReferenceTensor& tensor,
   return is_scale ? meanings.loss_scale : 0;
 }
 
-/// The id at a place of a sample: from the one before by a rule, seven times of eight.
+/// Ids of a sample that are read.
+std::vector<std::int64_t> read_sequence(const Corpus& corpus, std::uint64_t key,
+                                        std::int64_t length, std::int64_t below) {
+  if (corpus.bytes.size() < at(length)) {
+    throw InputError({.where = "--corpus",
+                      .value = corpus.name,
+                      .problem = "has fewer bytes than a sample has tokens",
+                      .allowed = "at least " + std::to_string(length) + " bytes"});
+  }
+  const std::size_t first = mixed(key) % (corpus.bytes.size() - at(length) + 1);
+  std::vector<std::int64_t> ids;
+  ids.reserve(at(length));
+  for (std::size_t t = first; t < first + at(length); ++t) {
+    ids.push_back(static_cast<unsigned char>(corpus.bytes[t]) % below);
+  }
+  return ids;
+}
+
+/// Ids of a sample that are drawn: each from the one before by a rule, seven times of eight.
 std::vector<std::int64_t> sequence(std::uint64_t key, std::int64_t length, std::int64_t below) {
   std::vector<std::int64_t> ids;
   ids.reserve(at(length));
@@ -113,6 +133,7 @@ std::vector<double> plain_inputs(std::size_t size, std::uint64_t key, bool is_we
 /// Inputs of ids are one sequence, each one token further on than the one before.
 struct Ids {
   std::int64_t ahead = 0;
+  std::int64_t furthest = -1;  // ahead, of all such inputs
   std::int64_t below = 0;
 };
 Ids ids_of(const ranks::ReferenceRun& reference, const ReferenceTensor& tensor) {
@@ -120,6 +141,7 @@ Ids ids_of(const ranks::ReferenceRun& reference, const ReferenceTensor& tensor) 
   for (const ReferenceTensor& other : reference.tensors) {
     if (other.ref.kind != StateRef::Kind::input || other.below <= 0) continue;
     ids.below = std::min(ids.below, other.below);
+    ++ids.furthest;
     if (other.ref.tensor < tensor.ref.tensor) ++ids.ahead;
   }
   return ids;
@@ -141,8 +163,13 @@ std::vector<double> step_numbers(const Program& program, const ranks::ReferenceR
   std::vector<double> numbers;
   numbers.reserve(size);
   for (std::size_t sample = 0; sample * at(tokens) < size; ++sample) {
-    const auto row = sequence(mixed(key ^ (sample + 77)), tokens + ids.ahead, ids.below);
-    numbers.insert(numbers.end(), row.begin() + ids.ahead, row.end());
+    const std::uint64_t own = mixed(key ^ (sample + 77));
+    const std::int64_t length = tokens + ids.furthest;
+    const auto row = meanings.corpus == nullptr
+                         ? sequence(own, length, ids.below)
+                         : read_sequence(*meanings.corpus, own, length, ids.below);
+    const auto first = row.begin() + ids.ahead;
+    numbers.insert(numbers.end(), first, first + tokens);
   }
   return numbers;
 }

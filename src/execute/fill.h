@@ -15,8 +15,10 @@ namespace placet::execute {
 std::vector<double> initial_numbers(const Program& program, const ranks::ReferenceTensor& tensor,
                                     const Meanings& meanings);
 
-/// The samples of a step, counted from 0. Ids follow each other by a rule that can be learnt, with
-/// some noise; labels are the ids that follow; one token in eight has no weight.
+/// The samples of a step, counted from 0: ids, of which labels are those that follow; one token in
+/// eight has no weight. Ids are bytes of the corpus from a place that is drawn, modulo the words of
+/// the vocabulary; without a corpus they follow each other by a rule that can be learnt, with some
+/// noise. Throws InputError for a corpus with fewer bytes than a sample has tokens.
 std::vector<double> step_numbers(const Program& program, const ranks::ReferenceRun& reference,
                                  const ranks::ReferenceTensor& tensor, const Meanings& meanings,
                                  int step);

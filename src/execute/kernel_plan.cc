@@ -249,6 +249,18 @@ void FunctionTable::add(const Kernel& kernel) {
   }
 }
 
+std::int64_t workspace_entries(const KernelPlan& plan) {
+  std::int64_t room = 0;  // one after the other use the same
+  const auto use = [&](const std::optional<Contraction>& one) {
+    if (one) room = std::max(room, one->room_entries());
+  };
+  for (const StatementPlan& statement : plan.statements) {
+    for (const ProductPlan& product : statement.products) use(product.contraction);
+    use(statement.scores);
+  }
+  return plan.scratch_size + room;
+}
+
 KernelPlan plan_of(const KernelCode& code, const FunctionTable& functions, NumberKind kind) {
   return KernelPlanner(code, functions, kind).run();
 }

@@ -66,6 +66,10 @@ struct KernelPlan {
   std::int64_t scratch_size = 0;
 };
 
+/// How many numbers of its own a kernel has room for: tensors that are made inside it, and what
+/// products of matrices are made of.
+std::int64_t workspace_entries(const KernelPlan& plan);
+
 enum class NumberKind : std::uint8_t { exact, floating };
 
 /// Throws InputError for functions with other operands than they have a meaning for, and for more

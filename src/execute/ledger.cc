@@ -62,7 +62,7 @@ void Ledger::add(const Cargo& cargo) {
 }
 
 /// A line for each: collective, calls, bits of both stages, then its axes.
-std::vector<std::byte> bytes_of(const Ledger& ledger) {
+Kept<std::byte> bytes_of(const Ledger& ledger) {
   std::ostringstream text;
   for (const auto& [key, sum] : ledger.sums) {
     text << key.collective << ' ' << sum.calls << ' ' << sum.bits[0] << ' ' << sum.bits[1];
@@ -74,7 +74,7 @@ std::vector<std::byte> bytes_of(const Ledger& ledger) {
   return {first, first + written.size()};
 }
 
-Ledger ledger_from(const std::vector<std::byte>& bytes) {
+Ledger ledger_from(const Kept<std::byte>& bytes) {
   std::istringstream text(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   Ledger ledger;
   for (std::string line; std::getline(text, line);) {

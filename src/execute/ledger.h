@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "execute/kept_blocks.h"
 #include "execute/run.h"
 #include "ranks/groups.h"
 
@@ -53,8 +54,8 @@ class Ledger {
 };
 
 /// For other processes, and back. Throws InternalError for other bytes.
-std::vector<std::byte> bytes_of(const Ledger& ledger);
-Ledger ledger_from(const std::vector<std::byte>& bytes);
+Kept<std::byte> bytes_of(const Ledger& ledger);
+Ledger ledger_from(const Kept<std::byte>& bytes);
 
 /// What the rank that sends most sends, of equals the first. A collective is as long as its member
 /// that sends most, which need not be the same in both stages of a sum for all: each stage is

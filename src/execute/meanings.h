@@ -5,10 +5,12 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "execute/corpus.h"
 #include "execute/elementary.h"
 #include "program/program.h"
 
@@ -44,6 +46,7 @@ struct Meanings {
   std::int64_t scale_interval = 2000;  // steps without overflow after which it doubles
 
   std::uint64_t seed = 1;
+  std::shared_ptr<const Corpus> corpus;  // of the samples; null: they are drawn
 };
 
 /// The words under which a user changes them: "activation=silu", "learning-rate=3e-4". Throws

@@ -100,12 +100,17 @@ bool goes_round(InstructionKind kind) {
 template <class Numbers>
 Parcel<typename Numbers::Stored> taken(const Memory<Numbers>& memory, const Stretches& from) {
   Parcel<typename Numbers::Stored> out;
+  std::int64_t size = 0;
+  for (const Stretch& s : from) size += s.length;
+  out.numbers.resize(at(size));
+  out.levels.resize(Memory<Numbers>::kHasLevels ? at(size) : 0);
+  std::int64_t next = 0;
   for (const Stretch& s : from) {
-    const auto number = memory.numbers.begin() + s.address;
-    out.numbers.insert(out.numbers.end(), number, number + s.length);
-    if constexpr (!Memory<Numbers>::kHasLevels) continue;
-    const auto level = memory.levels.begin() + s.address;
-    out.levels.insert(out.levels.end(), level, level + s.length);
+    std::copy_n(memory.numbers.begin() + s.address, s.length, out.numbers.begin() + next);
+    if constexpr (Memory<Numbers>::kHasLevels) {
+      std::copy_n(memory.levels.begin() + s.address, s.length, out.levels.begin() + next);
+    }
+    next += s.length;
   }
   return out;
 }
@@ -363,15 +368,10 @@ Progress Meeting<Numbers>::go_round(Communicator& communicator) {
 
 /// All that came, added up or the largest of it. None: out of range.
 template <class Numbers>
-std::optional<Parcel<typename Numbers::Stored>> Meeting<Numbers>::combined() const {
-  Parcel<Stored> out;
-  out.numbers.resize(came_[own_]->numbers.size());
-  out.levels.resize(came_[own_]->levels.size());
+std::optional<Parcel<typename Numbers::Stored>> Meeting<Numbers>::combined() {
+  Parcel<Stored> out = *std::move(came_[0]);
   bool fits = true;
-  for (std::size_t k = 0; k < size(); ++k) {
-    const Combine how = k == 0 ? Combine::sum : plan_.what->op;
-    fits = combine(*came_[k], how, out) && fits;
-  }
+  for (std::size_t k = 1; k < size(); ++k) fits = combine(*came_[k], plan_.what->op, out) && fits;
   if (!fits) return std::nullopt;
   return out;
 }

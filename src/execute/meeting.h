@@ -88,7 +88,7 @@ class Meeting {
   Progress collect(Communicator& communicator);
   Progress end_of_collecting(Communicator& communicator);
   Progress go_round(Communicator& communicator);
-  std::optional<Parcel<Stored>> combined() const;
+  std::optional<Parcel<Stored>> combined();
 
   MeetingPlan plan_;
   RankMemory<Numbers>& memory_;

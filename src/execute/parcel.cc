@@ -25,8 +25,9 @@ class Writer {
   template <class T>
   void put(const T* from, std::size_t count) {
     static_assert(std::is_trivially_copyable_v<T>);
-    const auto* bytes = reinterpret_cast<const std::byte*>(from);
-    out.insert(out.end(), bytes, bytes + count * sizeof(T));
+    const std::size_t size = out.size();
+    out.resize(size + count * sizeof(T));
+    if (count > 0) std::memcpy(out.data() + size, from, count * sizeof(T));
   }
   Bytes out;
 };
@@ -48,30 +49,30 @@ class Reader {
   std::size_t next_ = 0;
 };
 
-bool are_short(const std::vector<Number>& numbers) {
+bool are_short(const Kept<Number>& numbers) {
   return std::ranges::all_of(numbers, [](const Number& x) { return x.is_short(); });
 }
 template <class Real>
-bool are_short(const std::vector<Real>&) {
+bool are_short(const Kept<Real>&) {
   return false;
 }
 
-void put_short(const std::vector<Number>& numbers, Writer& to) {
+void put_short(const Kept<Number>& numbers, Writer& to) {
   std::vector<Wide> high;
   high.reserve(numbers.size());
   for (const Number& x : numbers) high.push_back(x.high);
   to.put(high.data(), high.size());
 }
 template <class Real>
-void put_short(const std::vector<Real>&, Writer&) {}
+void put_short(const Kept<Real>&, Writer&) {}
 
-void take_short(Reader& from, std::vector<Number>& numbers) {
+void take_short(Reader& from, Kept<Number>& numbers) {
   std::vector<Wide> high(numbers.size());
   from.take(high.data(), high.size());
   for (std::size_t k = 0; k < high.size(); ++k) numbers[k].high = high[k];
 }
 template <class Real>
-void take_short(Reader&, std::vector<Real>&) {}
+void take_short(Reader&, Kept<Real>&) {}
 
 }  // namespace
 
@@ -86,7 +87,8 @@ Bytes packed(const Parcel<Stored>& parcel) {
             .is_short = static_cast<std::uint8_t>(are_short(parcel.numbers)),
             .one_level = static_cast<std::uint8_t>(one_level)};
   Writer to;
-  to.out.reserve(sizeof(head) + parcel.numbers.size() * sizeof(Stored));
+  to.out.reserve(sizeof(head) + parcel.lengths.size() * sizeof(std::int64_t) + levels.size() +
+                 parcel.numbers.size() * sizeof(Stored));
   to.put(&head, 1);
   to.put(parcel.lengths.data(), parcel.lengths.size());
   to.put(levels.data(), one_level ? std::min<std::size_t>(levels.size(), 1) : levels.size());

@@ -14,7 +14,7 @@ namespace placet::execute {
 template <class Stored>
 struct Parcel {
   std::vector<std::int64_t> lengths;
-  std::vector<Stored> numbers;
+  Kept<Stored> numbers;
   std::vector<Level> levels;
 };
 

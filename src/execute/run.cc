@@ -204,6 +204,7 @@ class Training {
     found_ = Memory<Numbers>(at(plan_.list.memory));
     out_.canonical_bytes = static_cast<std::int64_t>(found_.numbers.size() * sizeof(Stored) +
                                                      found_.levels.size() * sizeof(Level));
+    out_.workspace_bytes = workspace_bytes<Numbers>(plan_.list, functions_);
     for (std::size_t a = 0; a < found_.numbers.size(); ++a) poison(a, found_.numbers[a]);
     for (const ReferenceTensor& tensor : reference_.tensors) {
       const StateRef::Kind kind = tensor.ref.kind;

@@ -131,6 +131,7 @@ struct RealRun {
   std::vector<SentBytes> sent;
   HeldBytes held;
   std::int64_t canonical_bytes = 0;            // what the numbers take here, of all ranks
+  std::int64_t workspace_bytes = 0;            // and a kernel's own beside them, at most
   std::vector<std::string> meanings;           // "activation=silu"
   std::vector<execute::WatchFinding> watched;  // where it was watched: what was not as proven
   std::int64_t watched_readings = 0;           // sketches compared, in all steps

@@ -1,6 +1,7 @@
 #include "execute/traffic.h"
 
 #include <algorithm>
+#include <set>
 
 #include "execute/ledger.h"
 #include "units/at.h"
@@ -15,10 +16,12 @@ std::int64_t bytes_in(std::int64_t bits) { return (bits + kBitsInByte - 1) / kBi
 /// One rank's buffers on their way through a step.
 class Arena {
  public:
-  Arena(const Program& program, const ranks::Listing& listing, const ProgramCoordinates& place)
+  Arena(const Program& program, const ranks::Listing& listing, const ProgramCoordinates& place,
+        BufferWatcher* watcher)
       : program_(program),
         listing_(listing),
         at_(place),
+        watcher_(watcher),
         alive_(listing.slots.size(), false),
         is_sample_(program.families.size(), false) {
     for (const DeviceClass& c : program.classes) {
@@ -32,6 +35,7 @@ class Arena {
     held_.peak = now_;
     held_.host = host_;
     held_.at = "the beginning of the step";
+    if (watcher_ != nullptr) watcher_->rests();
   }
 
   HeldBytes run() {
@@ -40,6 +44,7 @@ class Arena {
       if (now_ > held_.peak) {
         held_.peak = now_;
         held_.at = ranks::describe(*one.what) + " in " + std::string(name_of(one.what->phase));
+        if (watcher_ != nullptr) watcher_->peaks();
       }
       held_.host = std::max(held_.host, host_);
       held_.samples = std::max(held_.samples, samples_);
@@ -75,17 +80,23 @@ class Arena {
   void begin(const ranks::ListedRef& ref) {
     if (alive_[at(ref.slot)]) return;
     alive_[at(ref.slot)] = true;
-    side_of(ref) += bytes_of(ref);
+    const std::int64_t bytes = bytes_of(ref);
+    std::int64_t& side = side_of(ref);
+    side += bytes;
+    if (watcher_ != nullptr && &side == &now_) watcher_->begins(ref.slot, bytes);
   }
   void end(const ranks::ListedRef& ref) {
     if (!alive_[at(ref.slot)]) return;
     alive_[at(ref.slot)] = false;
-    side_of(ref) -= bytes_of(ref);
+    std::int64_t& side = side_of(ref);
+    side -= bytes_of(ref);
+    if (watcher_ != nullptr && &side == &now_) watcher_->ends(ref.slot);
   }
 
   const Program& program_;
   const ranks::Listing& listing_;
   ProgramCoordinates at_;
+  BufferWatcher* watcher_;
   std::vector<bool> alive_;      // by slot
   std::vector<bool> is_sample_;  // by family
   std::int64_t now_ = 0;
@@ -186,16 +197,48 @@ void TransferCount::moves(const OperationList& list, const Operation& op) {
   }
 }
 
+HeldBytes held_bytes(const Program& program, const ranks::Listing& listing,
+                     const ProgramCoordinates& place, BufferWatcher* watcher) {
+  return Arena(program, listing, place, watcher).run();
+}
+
 HeldBytes held_bytes(const Program& program, const ranks::ProgramPlan& plan,
                      const ranks::Mesh& mesh) {
   HeldBytes most;
   for (int r = 0; r < mesh.ranks(); ++r) {
     const ranks::Listing& listing = *plan.listings[at(plan.classes[at(r)])];
-    HeldBytes one = Arena(program, listing, mesh.at(r)).run();
+    HeldBytes one = held_bytes(program, listing, mesh.at(r));
     one.rank = r;
     if (r == 0 || one.peak > most.peak) most = one;
   }
   return most;
 }
+
+template <class Numbers>
+std::int64_t workspace_bytes(const OperationList& list, const FunctionTable& functions) {
+  constexpr bool kIsExact = Memory<Numbers>::kHasLevels;
+  constexpr auto kNumber = static_cast<std::int64_t>(sizeof(typename Numbers::Stored));
+  std::set<const KernelCode*> codes;
+  for (const Operation& op : list.operations) {
+    if (op.code != nullptr) codes.insert(op.code);
+  }
+  std::int64_t most = 0;
+  for (const KernelCode* code : codes) {
+    const KernelPlan plan =
+        plan_of(*code, functions, kIsExact ? NumberKind::exact : NumberKind::floating);
+    std::int64_t bytes = workspace_entries(plan) * kNumber;
+    for (const std::size_t size : code->sizes) {  // exact numbers are read into others
+      if (kIsExact) bytes += static_cast<std::int64_t>(size * sizeof(double));
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+template std::int64_t workspace_bytes<CanonicalNumbers>(const OperationList&, const FunctionTable&);
+template std::int64_t workspace_bytes<PlainNumbers<float>>(const OperationList&,
+                                                           const FunctionTable&);
+template std::int64_t workspace_bytes<PlainNumbers<double>>(const OperationList&,
+                                                            const FunctionTable&);
 
 }  // namespace placet::execute

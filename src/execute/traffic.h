@@ -39,8 +39,27 @@ class TransferCount : public Watcher {
   std::vector<std::int64_t> ends_;  // of each rank's buffers
 };
 
+/// What is told of a rank's buffers on their way through a step; samples, single numbers and what
+/// lies on the host are left out.
+class BufferWatcher {
+ public:
+  virtual ~BufferWatcher() = default;
+  virtual void begins(int slot, std::int64_t bytes) = 0;
+  virtual void ends(int slot) = 0;
+  /// All that rests is there, or more is held than ever before.
+  virtual void rests() = 0;
+  virtual void peaks() = 0;
+};
+
+/// Follows one rank's buffers through a step. `watcher`: null where nobody asks.
+HeldBytes held_bytes(const Program& program, const ranks::Listing& listing,
+                     const ProgramCoordinates& place, BufferWatcher* watcher = nullptr);
 /// Follows every rank's buffers through a step; of the rank with the highest peak.
 HeldBytes held_bytes(const Program& program, const ranks::ProgramPlan& plan,
                      const ranks::Mesh& mesh);
+
+/// The most bytes that a kernel of the list takes beside its buffers.
+template <class Numbers>
+std::int64_t workspace_bytes(const OperationList& list, const FunctionTable& functions);
 
 }  // namespace placet::execute

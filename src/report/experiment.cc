@@ -36,6 +36,41 @@ std::string runs_text(const Experiment& experiment, const TextStyle& style) {
                rows, 2);
 }
 
+std::string replayed_text(const Experiment& experiment, const TextStyle& style) {
+  if (experiment.replayed.empty()) return "";
+  std::vector<std::vector<std::string>> rows;
+  rows.reserve(experiment.replayed.size());
+  for (const ReplayedBuffers& one : experiment.replayed) {
+    rows.push_back({one.placement, std::to_string(one.rest), std::to_string(one.resident_rest),
+                    std::to_string(one.peak), std::to_string(one.resident_peak)});
+  }
+  return fmt::format("  {} in its full size, the buffers of one rank made and freed:\n",
+                     experiment.replayed.front().model) +
+         table(style,
+               {{.title = "placement"},
+                {.title = "at rest", .right = true},
+                {.title = "resident", .right = true},
+                {.title = "peak", .right = true},
+                {.title = "resident", .right = true}},
+               rows, 2) +
+         "  bytes in buffers, and of the pages that the system gave for them\n\n";
+}
+
+Json replayed_json(const Experiment& experiment) {
+  Json all = Json::array();
+  for (const ReplayedBuffers& one : experiment.replayed) {
+    all.push_back({{"model", one.model},
+                   {"placement", one.placement},
+                   {"derived_rest_bytes", one.derived_rest},
+                   {"derived_peak_bytes", one.derived_peak},
+                   {"rest_bytes", one.rest},
+                   {"peak_bytes", one.peak},
+                   {"resident_rest_bytes", one.resident_rest},
+                   {"resident_peak_bytes", one.resident_peak}});
+  }
+  return all;
+}
+
 }  // namespace
 
 bool Experiment::holds() const { return std::ranges::all_of(facts, &ExperimentFact::holds); }
@@ -43,6 +78,8 @@ bool Experiment::holds() const { return std::ranges::all_of(facts, &ExperimentFa
 std::string experiment_text(const Experiment& experiment, const TextStyle& style) {
   std::string text = inked(style, Ink::bold, experiment.question) + "\n\n";
   text += runs_text(experiment, style) + "  bytes of one rank; sent in one step\n\n";
+  text += replayed_text(experiment, style);
+  if (!experiment.note.empty()) text += "  " + experiment.note + "\n\n";
   for (const ExperimentFact& fact : experiment.facts) {
     const Ink ink = fact.holds ? Ink::green : Ink::red;
     text += fmt::format("  {}  {}: {}", inked(style, ink, fact.holds ? "holds" : "FAILS"),
@@ -64,6 +101,8 @@ std::string experiment_json(const Experiment& experiment) {
                             {"found", fact.found},
                             {"holds", fact.holds}});
   }
+  out["replayed"] = replayed_json(experiment);
+  out["note"] = experiment.note.empty() ? Json(nullptr) : Json(experiment.note);
   out["runs"] = Json::array();
   for (const auto& [placement, sheet] : experiment.runs) {
     Json one = Json::parse(run_json(sheet));

@@ -215,6 +215,15 @@ std::string step_text(const StepLoss& step) {
                      step.seconds);
 }
 
+namespace {
+
+std::string corpus_text(const RunSheet& sheet) {
+  const std::string_view fewer = sheet.as_it_is ? "" : ", modulo the words of the small model";
+  return fmt::format("{}, a byte a word{}", sheet.corpus, fewer);
+}
+
+}  // namespace
+
 std::string run_text(const RunSheet& sheet, const TextStyle& style) {
   const RealRun& run = sheet.run;
   std::string text = inked(style, sheet.is_good() ? Ink::green : Ink::red, heading_of(run)) + ": " +
@@ -222,12 +231,19 @@ std::string run_text(const RunSheet& sheet, const TextStyle& style) {
   text += fmt::format("  mode               {}\n", name_of(run.arithmetic));
   text += fmt::format("  ranks              {}\n", ranks_text(run));
   if (!sheet.judged.run_as.empty()) text += "  run as             " + sheet.judged.run_as + "\n";
+  if (!sheet.corpus.empty()) text += "  corpus             " + corpus_text(sheet) + "\n";
   text += losses_text(sheet, style) + differences_text(run, style);
   text += watched_text(sheet, style);
   if (run.stuck) return text;
   text += figures_text(sheet.sent, "bytes sent by a rank in a step", style);
   text += figures_text(sheet.held, "bytes in buffers of a rank", style);
   text += fmt::format("  the peak is reached at {} (rank {})\n", run.held.at, run.held.rank);
+  text += fmt::format(
+      "  all ranks' numbers take {} bytes in this mode, a kernel at most {} beside them\n",
+      run.canonical_bytes, run.workspace_bytes);
+  if (sheet.tells_times && sheet.resident_bytes > 0) {
+    text += fmt::format("  a process took {} bytes of memory at most\n", sheet.resident_bytes);
+  }
   if (!sheet.saved.empty()) text += "  saved              " + sheet.saved + "\n";
   return text;
 }
@@ -240,7 +256,8 @@ std::string run_json(const RunSheet& sheet, const std::vector<Finding>& rules) {
            {"ranks", run.ranks},
            {"rank_kind", name_of(run.rank_kind)},
            {"order", text_of(run.order)},
-           {"run_as", sheet.judged.run_as}};
+           {"run_as", sheet.judged.run_as},
+           {"corpus", sheet.corpus.empty() ? Json(nullptr) : Json(sheet.corpus)}};
   out["steps"] = Json::array();
   for (const StepLoss& s : run.steps) {
     out["steps"].push_back({{"step", s.step},
@@ -271,6 +288,8 @@ std::string run_json(const RunSheet& sheet, const std::vector<Finding>& rules) {
                  {"host_bytes", run.held.host},
                  {"sample_bytes", run.held.samples}};
   out["numbers_bytes"] = run.canonical_bytes;
+  out["workspace_bytes"] = run.workspace_bytes;
+  if (sheet.tells_times) out["resident_bytes"] = sheet.resident_bytes;
   out["meanings"] = run.meanings;
   out["watched"] = watched_json(sheet);
   out["saved"] = sheet.saved.empty() ? Json(nullptr) : Json(sheet.saved);

@@ -26,8 +26,10 @@ struct RunSheet {
   std::vector<Beside> sent;  // bytes of a step by collective and axes, and in all
   std::vector<Beside> held;  // bytes at rest and at the peak
   bool is_watched = false;
-  bool tells_times = false;  // which differ from call to call
-  std::string saved;         // the folder with the state after the last step; empty: none
+  bool tells_times = false;         // which differ from call to call, as the next does
+  std::int64_t resident_bytes = 0;  // memory of the largest of the run's processes, at most
+  std::string corpus;  // the file of text that was trained on; empty: samples were drawn
+  std::string saved;   // the folder with the state after the last step; empty: none
 
   bool is_good() const { return run.equal && run.watched.empty(); }
 };

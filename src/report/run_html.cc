@@ -21,6 +21,7 @@ std::string run_heading(const RunSheet& sheet) {
       fact("mode", escaped(name_of(run.arithmetic))) + fact("ranks", std::to_string(run.ranks));
   for (const std::string& fault : sheet.judged.faults) facts += fact("fault", code(fault));
   if (!sheet.judged.run_as.empty()) facts += fact("run as", escaped(sheet.judged.run_as));
+  if (!sheet.corpus.empty()) facts += fact("corpus", code(sheet.corpus));
   if (!sheet.saved.empty()) facts += fact("saved", code(sheet.saved));
   return fmt::format(
       "<h1>{}</h1>\n<dl class=\"facts\">{}</dl>\n<div class=\"card verdict {}\">{}: {}</div>\n",
@@ -134,8 +135,10 @@ std::string run_page(const RunSheet& sheet) {
   if (!run.stuck) {
     body += figures_html("Bytes that a rank sends in a step", sheet.sent) +
             figures_html("Bytes in buffers of a rank", sheet.held) +
-            fmt::format("<p>The peak is reached at {} (rank {}).</p>\n", code(run.held.at),
-                        run.held.rank);
+            fmt::format(
+                "<p>The peak is reached at {} (rank {}). All ranks' numbers take {} bytes "
+                "in this mode, a kernel at most {} beside them.</p>\n",
+                code(run.held.at), run.held.rank, run.canonical_bytes, run.workspace_bytes);
   }
   return page(sheet.judged.title, body + meanings_html(run));
 }

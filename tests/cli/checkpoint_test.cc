@@ -107,6 +107,24 @@ TEST_F(CheckpointCommands, RelativeFilesAreFoundFromAnyFolder) {
   EXPECT_EQ(on.status, 0) << on.err;
 }
 
+TEST_F(CheckpointCommands, ATextIsTrainedOnAndGoneOnWith) {
+  const std::string text = folder_.write("text", "words that follow words, as a text has them\n");
+  const std::string twice = job("dp=2:zero3") + "--corpus " + text + " --steps 2 ";
+  ASSERT_EQ(run(twice + "--save " + path("two")).status, 0);
+  const Result on = run("run --resume " + path("two") + " --steps 2 --save " + path("four"));
+  ASSERT_EQ(on.status, 0) << on.err;
+  EXPECT_TRUE(has(on.out, "a byte a word")) << on.out;
+  ASSERT_EQ(run(job("dp=2:zero3") + "--corpus " + text + " --steps 4 --save " + path("all")).status,
+            0);
+  EXPECT_TRUE(same_folders(path("four"), path("all")));
+  folder_.write("text", "another text, which has as many bytes as it\n");
+  expect_refused("run --resume " + path("two"), "is another text");
+  const std::string other = job("dp=2:zero3") + "--corpus ";
+  expect_refused(other + path("none"), "cannot be read");
+  expect_refused(other + folder_.write("empty", ""), "is empty");
+  expect_refused(other + folder_.write("short", "few"), "at least 9 bytes");
+}
+
 // Before the run: nothing is trained for a folder that cannot be written.
 TEST_F(CheckpointCommands, WordsThatNoIndexHoldsAreRefused) {
   const std::string config = folder_.write("\xff.json", kConfig);

@@ -62,5 +62,20 @@ TEST(CommandsTest, WithoutJsonTheLinesStandUnderTheirRows) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(ExperimentTest, AnswersAndDrawsWhatTheTheorySays) {
+  const std::string page =
+      (std::filesystem::temp_directory_path() / "placet-experiment.html").string();
+  const Result told = run("run --experiment communication --json --html " + page);
+  ASSERT_EQ(told.status, 0) << told.err;
+  const Json json = Json::parse(told.out);
+  EXPECT_EQ(json["holds"], true);
+  EXPECT_EQ(json["facts"][0]["found"], "3/2");
+  EXPECT_NE(read(page).find("counted at the communicator"), std::string::npos);
+  std::filesystem::remove(page);
+  const Result wrong = run("run --experiment communication --steps 4");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_NE(wrong.err.find("--json or --html"), std::string::npos) << wrong.err;
+}
+
 }  // namespace
 }  // namespace placet
