@@ -26,6 +26,8 @@ constexpr double kMostEntries = 4e6;
 constexpr double kMostPlainEntries = 25e7;
 constexpr double kMostPlainProducts = 5e11;  // of weights with tokens, there and back
 constexpr double kMostPlainNumbers = 5e8;    // of all devices, by what is derived in 2 bytes each
+// Derivatives of recurrences: entries of the result by those of the operands, of all samples.
+constexpr double kMostSlopes = 4e6;
 constexpr std::int64_t kMostRunDevices = 64;
 
 std::int64_t devices_of(const Job& job) {
@@ -43,6 +45,38 @@ double most_heads(const Model& model) {
     }
   }
   return static_cast<double>(most);
+}
+
+/// Entries of a value or parameter for one piece of the channels of a recurrence, without sample
+/// and token.
+double entries_of_piece(const std::vector<Dim>& dims) {
+  double entries = 1;
+  for (const Dim& d : dims) {
+    if (d.index == Index::sample || d.index == Index::token) continue;
+    entries *= static_cast<double>(d.index == Index::state ? d.size / d.parts : d.size);
+  }
+  return entries;
+}
+
+/// Derivatives of one recurrence: of the result of each sample and piece by all its operands.
+double slopes_of(const UnitKind& kind, const Operator& op, double samples, double tokens) {
+  const std::vector<Dim>& result = kind.values[at(op.outputs.at(0))].dims;
+  double operands = 0;
+  for (const int v : op.inputs) operands += tokens * entries_of_piece(kind.values[at(v)].dims);
+  for (const int p : op.parameters) operands += entries_of_piece(kind.parameters[at(p)].dims);
+  const auto pieces = static_cast<double>(result.back().parts);
+  return samples * pieces * tokens * entries_of_piece(result) * operands;
+}
+
+double most_slopes(const Model& model, double samples, double tokens) {
+  double most = 0;
+  for (const UnitKind& kind : model.kinds) {
+    for (const Operator& op : kind.operators) {
+      const bool scans = op.kind == OpKind::scan && op.recurrence != Recurrence::input_gate;
+      if (scans) most = std::max(most, slopes_of(kind, op, samples, tokens));
+    }
+  }
+  return most;
 }
 
 double most_extent(const Model& model) {
@@ -66,6 +100,7 @@ bool runs_as_it_is(const Job& job, Arithmetic arithmetic) {
   if (devices_of(job) > kMostRunDevices) return false;
   const auto samples = static_cast<double>(job.batch.global);
   const auto tokens = static_cast<double>(job.batch.sequence);
+  if (most_slopes(job.model, samples, tokens) > kMostSlopes) return false;
   const double of_words = samples * tokens * most_extent(job.model);
   const double of_pairs = samples * tokens * tokens * most_heads(job.model);
   if (arithmetic == Arithmetic::canonical) {

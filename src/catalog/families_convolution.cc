@@ -87,7 +87,8 @@ Architecture read_lfm2_like(ConfigObject& config, DecoderFacts facts) {
   Architecture a = read_frame(config, facts, sizes);
   const std::string layer(facts.layer);
   const bool bias = config.flag_or({"conv_bias"}, false);
-  const StateSpace convolution{.inner = sizes.hidden,
+  const StateSpace convolution{.recurrence = Recurrence::input_gate,
+                               .inner = sizes.hidden,
                                .pieces = sizes.hidden,
                                .projections = {{.names = weights(layer + "conv.in_proj", bias),
                                                 .slices = {{Stream::step, sizes.hidden},
@@ -95,6 +96,8 @@ Architecture read_lfm2_like(ConfigObject& config, DecoderFacts facts) {
                                                            {Stream::mixed, sizes.hidden}}}},
                                .convolution = weights(layer + "conv.conv", bias),
                                .kernel = config.size_or({"conv_L_cache"}, 3, 1024),
+                               .after_convolution = Nonlinearity::none,
+                               .gate = Nonlinearity::none,
                                .output = weights(layer + "conv.out_proj", bias)};
   const Attention attention = read_attention(config, facts, sizes);
   const std::int64_t width =

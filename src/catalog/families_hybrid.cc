@@ -32,7 +32,8 @@ StateSpace make_head_scan(const ConfigObject& config, const HeadScan& s) {
   config.require_multiple("n_groups", s.heads, s.groups);
   config.require_multiple("n_heads", s.inner, s.heads);
   const std::int64_t mixed = s.inner + 2 * s.groups * s.state;
-  return {.inner = s.inner,
+  return {.recurrence = Recurrence::head_scan,
+          .inner = s.inner,
           .pieces = s.groups,
           .projections = {{.names = weights(s.prefix + "in_proj", s.input_bias),
                            .slices = {{Stream::gate, s.inner},
@@ -81,7 +82,8 @@ StateSpace make_channel_scan(const ChannelScan& s) {
   const auto step_norm = [&s](const char* name) {
     return norm({.kind = s.step_norms, .weight = s.named_norms}, s.prefix + name);
   };
-  return {.inner = s.inner,
+  return {.recurrence = Recurrence::selective_scan,
+          .inner = s.inner,
           .pieces = s.inner,
           .projections = {{.names = weights(s.prefix + "in_proj", s.projection_bias),
                            .slices = {{Stream::mixed, s.inner}, {Stream::gate, s.inner}}}},

@@ -109,7 +109,8 @@ StateSpace make_delta(const DeltaSettings& s, const std::string& prefix) {
     gate.rank = s.head_size;
     gate.down = weights(prefix + "g_a_proj", false);
   }
-  return {.inner = inner,
+  return {.recurrence = Recurrence::channel_delta_rule,
+          .inner = inner,
           .pieces = s.heads,
           .projections = {mixed("q_proj"),
                           mixed("k_proj"),
@@ -130,6 +131,7 @@ StateSpace make_delta(const DeltaSettings& s, const std::string& prefix) {
           .norm_span = StateSpace::NormSpan::shared_head,
           .norm_heads = s.heads,
           .norm_before_gate = true,
+          .gate = Nonlinearity::sigmoid,
           .output = weights(prefix + "o_proj", false)};
 }
 

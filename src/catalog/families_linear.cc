@@ -59,7 +59,8 @@ StateSpace read_delta_net(ConfigObject& config, const std::string& prefix, Delta
   const std::int64_t values =
       value_heads * config.size_or({"linear_value_head_dim"}, 128, kMostWidth);
   config.require_multiple("linear_num_key_heads", value_heads, key_heads);
-  return {.inner = values,
+  return {.recurrence = Recurrence::delta_rule,
+          .inner = values,
           .pieces = key_heads,
           .projections = delta_projections(names, prefix, 2 * keys + values, values, value_heads),
           .convolution = weights(prefix + "conv1d", false),
@@ -206,7 +207,8 @@ Architecture read_minimax(ConfigObject& config) {
   const std::string prefix = layer + "self_attn.";
   const Attention attention = read_attention(config, facts, sizes);
   const std::int64_t inner = sizes.heads * sizes.head_size;
-  const StateSpace linear{.inner = inner,
+  const StateSpace linear{.recurrence = Recurrence::linear_attention,
+                          .inner = inner,
                           .pieces = sizes.heads,
                           .projections = {{.names = weights(prefix + "qkv_proj", false),
                                            .slices = {{Stream::mixed, 3 * inner}}},
@@ -214,6 +216,7 @@ Architecture read_minimax(ConfigObject& config) {
                                            .slices = {{Stream::gate, inner}}}},
                           .norm = norm(kRms, prefix + "norm"),
                           .norm_before_gate = true,
+                          .gate = Nonlinearity::sigmoid,
                           .output = weights(prefix + "out_proj", false)};
   const Moe moe = make_moe(*facts.moe, layer, read_moe_sizes(config, *facts.moe),
                            read_activation(config, "silu"));
@@ -250,7 +253,8 @@ StateSpace read_nemotron_scan(ConfigObject& config, const std::string& prefix) {
   const std::int64_t state = config.size({"ssm_state_size"}, kMostWidth);
   config.require_multiple("n_groups", heads, groups);
   const bool bias = config.flag_or({"use_bias"}, false);  // its code does not read mamba_proj_bias
-  return {.inner = inner,
+  return {.recurrence = Recurrence::head_scan,
+          .inner = inner,
           .pieces = groups,
           .projections = {{.names = weights(prefix + "in_proj", bias),
                            .slices = {{Stream::gate, inner},

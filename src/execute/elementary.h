@@ -186,4 +186,30 @@ DualOf<Real> root_of(DualOf<Real> x) {
   return {r, x.d / (2 * r)};
 }
 
+/// 1 / (1 + exp(-x)), without what overflows.
+template <class T>
+T sigmoid_of(T x) {
+  const bool below = value_of(x) < 0;
+  const T e = exp_of(below ? x : -x);
+  return (below ? e : T(1)) / (T(1) + e);
+}
+/// x sigmoid(x)
+template <class T>
+T silu_of(T x) {
+  return x / (T(1) + exp_of(-x));
+}
+/// log(1 + exp(x)) = max(x, 0) + log(1 + e), e = exp(-|x|); the second is 2 artanh(e / (2 + e)),
+/// whose argument is at most 1/3, so that it has all its digits where e is small.
+template <class T>
+T softplus_of(T x) {
+  constexpr int kTerms = 17;  // (1/9)^17 < 2^-53
+  const bool below = value_of(x) < 0;
+  const T e = exp_of(below ? x : -x);
+  const T s = e / (T(2) + e);
+  const T square = s * s;
+  T sum(1.0 / (2 * kTerms + 1));
+  for (int i = kTerms; i-- > 0;) sum = T(1.0 / (2 * i + 1)) + square * sum;
+  return (below ? T(0) : x) + T(2) * s * sum;
+}
+
 }  // namespace placet::execute

@@ -39,10 +39,10 @@ Use use_in(const Kernel& kernel, std::size_t tensor) {
       if (!std::ranges::any_of(p.operands, is_mine)) continue;
       return p.operands.size() > 1 ? Use::factor : Use::other;
     }
-    // Of functions the first parameter is a factor, as of norms of heads.
+    // Of norms of heads the first parameter is a factor.
     constexpr std::size_t kFirst = 2;
-    if (std::ranges::any_of(s.operands, is_mine))
-      return tensor == kFirst ? Use::factor : Use::other;
+    const bool scales = s.function == "normal-of-head" && tensor == kFirst;
+    if (std::ranges::any_of(s.operands, is_mine)) return scales ? Use::factor : Use::other;
   }
   return Use::none;
 }

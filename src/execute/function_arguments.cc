@@ -15,9 +15,19 @@ struct Arguments {
   std::size_t positions = 0;
 };
 
+Arguments fewest_of_recurrence(Function function) {
+  if (function == Function::linear_attention) return {.operands = 1, .positions = 1};
+  if (function == Function::convolution) return {.operands = 2};
+  if (function == Function::delta_rule) return {.operands = 4};
+  if (function == Function::head_scan) return {.operands = 5};
+  return {.operands = function == Function::selective_scan ? std::size_t{6} : std::size_t{7}};
+}
+
 Arguments fewest_of(const Meanings& m, const MeantFunction& f) {
   switch (f.function) {
     case Function::act:
+    case Function::silu:
+    case Function::sigmoid:
     case Function::power:
     case Function::entry:
     case Function::identity:
@@ -42,6 +52,13 @@ Arguments fewest_of(const Meanings& m, const MeantFunction& f) {
     case Function::rescaled:
     case Function::unless:
       return {.operands = 3};
+    case Function::convolution:
+    case Function::selective_scan:
+    case Function::head_scan:
+    case Function::delta_rule:
+    case Function::channel_delta_rule:
+    case Function::linear_attention:
+      return fewest_of_recurrence(f.function);
     case Function::stepped:
       return {.operands = m.updates.at(at(f.rule)) == Meanings::Update::adam ? std::size_t{3}
                                                                              : std::size_t{2}};
@@ -67,10 +84,11 @@ Arguments fewest_of(const Meanings& m, const MeantFunction& f) {
 }
 
 bool has_derivative(Function function) {
-  constexpr std::array kSmooth = {Function::act,       Function::power,   Function::entry,
-                                  Function::exp,       Function::capped,  Function::log,
-                                  Function::identity,  Function::inverse, Function::ratio,
-                                  Function::exp_shift, Function::moment,  Function::normal};
+  constexpr std::array kSmooth = {Function::act,     Function::silu,  Function::sigmoid,
+                                  Function::power,   Function::entry, Function::exp,
+                                  Function::capped,  Function::log,   Function::identity,
+                                  Function::inverse, Function::ratio, Function::exp_shift,
+                                  Function::moment,  Function::normal};
   if (function == Function::orthogonal) return false;
   return sees_vectors(function) || std::ranges::find(kSmooth, function) != kSmooth.end();
 }

@@ -268,10 +268,17 @@ bool FunctionRunner<Numbers>::put_row(const FunctionCode& f, const Row& row) {
 
 namespace {
 
-/// Where no position is asked for: how long the dims are that it gives entries of.
-void set_sides(const FunctionCode& f, FunctionPlace& place) {
-  for (std::size_t i = 0; i < std::min(f.indices.size(), place.sizes.size()); ++i) {
-    place.sizes[i] = f.indices[i].extent;
+/// The indices of a derivative that are those of the operand: the last.
+std::size_t operand_indices(const FunctionCode& fc, const MeantFunction& f) {
+  if (f.derivative < 0) return 0;
+  return fc.operands[static_cast<std::size_t>(f.derivative)].along.loops().size();
+}
+
+/// How long the dims are that it gives entries of.
+void set_given(const FunctionCode& fc, const MeantFunction& f, FunctionPlace& place) {
+  const std::size_t own = fc.indices.size() - operand_indices(fc, f);
+  for (std::size_t i = 0; i < std::min(own, place.given.size()); ++i) {
+    place.given[i] = fc.indices[i].extent;
   }
 }
 
@@ -281,7 +288,7 @@ template <class Numbers>
 bool FunctionRunner<Numbers>::run_vectors(const StatementCode& s, const StatementPlan& plan,
                                           FunctionPlace place, const CallContext& context) {
   const FunctionCode& fc = plan.vectors;
-  if (fc.positions.empty()) set_sides(fc, place);
+  set_given(fc, plan.function, place);
   Stored* out = tensors_.stored[at(s.result)];
   bool fits = true;
   for (std::size_t o = 0; o < fc.outer; ++o) {
@@ -290,7 +297,7 @@ bool FunctionRunner<Numbers>::run_vectors(const StatementCode& s, const Statemen
       set_positions(fc, o, i, context.begins, place);
       read_vectors(fc, o, i);
       values_of(functions_.meanings(), plan.function, vectors_, place, values_);
-      fits = add_values(fc, plan.function, context, out + fc.result[o]) && fits;
+      fits = add_values(fc, context, out + fc.result[o]) && fits;
     }
   }
   return fits;
@@ -308,21 +315,18 @@ void FunctionRunner<Numbers>::read_vectors(const FunctionCode& fc, std::size_t o
   }
 }
 
-/// Adds the values at the indices that are asked for: first by the result's index, then, of a
-/// derivative, by that of the operand.
+/// Adds the values at the indices that are asked for: first by those of the result, then, of a
+/// derivative, by those of the operand.
 template <class Numbers>
-bool FunctionRunner<Numbers>::add_values(const FunctionCode& fc, const MeantFunction& f,
-                                         const CallContext& context, Stored* out) const {
+bool FunctionRunner<Numbers>::add_values(const FunctionCode& fc, const CallContext& context,
+                                         Stored* out) const {
   bool fits = true;
   for (std::size_t k = 0; k < fc.index_place.size(); ++k) {
     std::size_t at = 0;
-    for (std::size_t d = 0; d < fc.indices.size(); ++d) {
-      const ranks::PositionCode& index = fc.indices[d];
+    for (const ranks::PositionCode& index : fc.indices) {
       const std::int64_t begin = context.begins == nullptr ? 0 : context.begins[index.dim];
-      const bool by_entry = f.derivative >= 0 && d + 1 == fc.indices.size();
-      if (by_entry) at *= vectors_[static_cast<std::size_t>(f.derivative)].size();
-      if (!by_entry) at *= static_cast<std::size_t>(index.extent);
-      at += static_cast<std::size_t>(begin) + index.outer[k];
+      at = at * static_cast<std::size_t>(index.extent) + static_cast<std::size_t>(begin) +
+           index.outer[k];
     }
     Stored one{};
     fits = store(values_.at(at), one) && add_to(out[fc.index_place[k]], one) && fits;

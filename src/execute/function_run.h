@@ -52,8 +52,7 @@ class FunctionRunner {
   bool run_vectors(const StatementCode& s, const StatementPlan& plan, FunctionPlace place,
                    const CallContext& context);
   void read_vectors(const FunctionCode& fc, std::size_t outer, std::size_t inner);
-  bool add_values(const FunctionCode& fc, const MeantFunction& f, const CallContext& context,
-                  Stored* out) const;
+  bool add_values(const FunctionCode& fc, const CallContext& context, Stored* out) const;
   FunctionPlace place_of(const FunctionCode& f, const KernelCode& code,
                          const CallContext& context) const;
 

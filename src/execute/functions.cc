@@ -9,6 +9,7 @@
 #include "execute/meanings.h"
 #include "execute/orthogonal.h"
 #include "execute/processors.h"
+#include "execute/recurrences.h"
 #include "program/known_functions.h"
 #include "ranks/numbers.h"
 #include "units/error.h"
@@ -26,8 +27,10 @@ struct Stem {
   std::string_view name;
   Function function;
 };
-constexpr std::array<Stem, 35> kStems = {{
+constexpr std::array<Stem, 43> kStems = {{
     {"act", Function::act},
+    {"silu", Function::silu},
+    {"sigmoid", Function::sigmoid},
     {"power", Function::power},
     {"entry", Function::entry},
     {"normal", Function::normal},
@@ -50,6 +53,12 @@ constexpr std::array<Stem, 35> kStems = {{
     {"chosen", Function::chosen},
     {"route", Function::route},
     {"affinity", Function::affinity},
+    {"convolution", Function::convolution},
+    {"selective_scan", Function::selective_scan},
+    {"head_scan", Function::head_scan},
+    {"delta_rule", Function::delta_rule},
+    {"channel_delta_rule", Function::channel_delta_rule},
+    {"linear_attention", Function::linear_attention},
     {"moment0", Function::moment},
     {"moment1", Function::moment},
     {"direction", Function::direction},
@@ -89,13 +98,24 @@ void activations(Meanings::Activation kind, const All& entries) {
     case Meanings::Activation::gelu_tanh:
       return entries.template each<1>([](Entry x) { return gelu_tanh(x[0]); });
     case Meanings::Activation::silu:
-      return entries.template each<1>([](Entry x) { return x[0] / (T(1) + exp_of(-x[0])); });
+      return entries.template each<1>([](Entry x) { return silu_of(x[0]); });
     case Meanings::Activation::relu:
       return entries.template each<1>([](Entry x) { return rectified(x[0]); });
     case Meanings::Activation::relu_squared:
       return entries.template each<1>([](Entry x) { return rectified(x[0]) * rectified(x[0]); });
   }
   fail_internally("every activation is known");
+}
+
+bool is_gate(Function function) {
+  return function == Function::act || function == Function::silu || function == Function::sigmoid;
+}
+
+template <class T, class All>
+void gates(const Meanings& m, Function function, const All& entries) {
+  if (function == Function::act) return activations<T>(m.activation, entries);
+  if (function == Function::silu) return activations<T>(Meanings::Activation::silu, entries);
+  entries.template each<1>([](std::span<const T> x) { return sigmoid_of(x[0]); });
 }
 
 /// An entry by the mean of the squares; with a sum of the entries, by mean and deviation.
@@ -200,30 +220,6 @@ double kept(const Meanings& m, const FunctionPlace& place) {
   return uniform < m.dropout ? 0 : 1 / (1 - m.dropout);
 }
 
-/// How much of entry `from` of a head is in entry `to` after a turn by `token` steps.
-double turned(const Meanings& m, std::int64_t token, std::int64_t from, std::int64_t to,
-              std::int64_t size) {
-  const std::int64_t half = size / 2;
-  if (from >= 2 * half || to >= 2 * half) return from == to ? 1 : 0;
-  const auto plane = [&](std::int64_t e) { return m.rotary_pairs ? e / 2 : e % half; };
-  const auto second = [&](std::int64_t e) { return m.rotary_pairs ? e % 2 == 1 : e >= half; };
-  if (plane(from) != plane(to)) return 0;
-  const double exponent = -2.0 * static_cast<double>(plane(from)) / static_cast<double>(2 * half);
-  const double angle = static_cast<double>(token) * power_of(m.rotary_base, exponent);
-  if (from == to) return cosine_of(angle);
-  return second(to) ? sine_of(angle) : -sine_of(angle);
-}
-
-/// At three positions (token, from, to): a turn, to the last entries where there are more of them.
-/// At two (from, to): to the first entries.
-double rotation(const Meanings& m, const FunctionPlace& place, std::size_t positions) {
-  const auto& at = place.positions;
-  if (positions == 2) return at[0] == at[1] ? 1 : 0;
-  const std::int64_t ahead = place.sizes[2] - place.sizes[1];
-  if (at[2] < ahead) return 0;
-  return turned(m, at[0], at[1], at[2] - ahead, place.sizes[1]);
-}
-
 template <class Real>
   requires std::is_floating_point_v<Real>
 Real part_of(Real value) {
@@ -269,7 +265,7 @@ void smooth_values(const Meanings& m, const MeantFunction& f, const FunctionRow<
   using Entry = std::span<const T>;
   const Entries<T, Real> entries{row, f.derivative, values};
   const Function kind = f.function;
-  if (kind == Function::act) return activations<T>(m.activation, entries);
+  if (is_gate(kind)) return gates<T>(m, kind, entries);
   if (kind == Function::power) return entries.template each<1>([](Entry x) { return x[0] * x[0]; });
   if (kind == Function::entry) return entries.template each<1>([](Entry x) { return x[0]; });
   if (kind == Function::identity) return entries.template each<1>([](Entry x) { return x[0]; });
@@ -424,7 +420,7 @@ std::vector<T> normal_of_head(const Meanings& m, const std::vector<std::vector<T
 /// The first of the dims that it sees whole, as many as its name says, are the rows of the matrix.
 std::size_t rows_of(const MeantFunction& f, const FunctionPlace& place) {
   std::int64_t rows = 1;
-  for (std::int64_t d = 0; d < f.number; ++d) rows *= place.sizes.at(static_cast<std::size_t>(d));
+  for (std::int64_t d = 0; d < f.number; ++d) rows *= place.given.at(static_cast<std::size_t>(d));
   return static_cast<std::size_t>(rows);
 }
 
@@ -436,6 +432,7 @@ std::vector<T> vector_value(const Meanings& m, const MeantFunction& f,
   if (kind == Function::affinity) return softmax(x[0], std::vector<char>(x[0].size(), 1));
   if (kind == Function::power_of_head) return power_of_head(x, place);
   if (kind == Function::normal_of_head) return normal_of_head(m, x, place);
+  if (is_recurrence(kind)) return recurrence_value(f, x, place);
   ensure(kind == Function::chosen, "a function of vectors is known");
   std::vector<T> out;
   for (const char in : largest(x, std::max<std::int64_t>(f.number, 1))) out.push_back(T(in));
@@ -478,7 +475,7 @@ void plain_values(const Meanings& m, const MeantFunction& f, const FunctionRow<R
   std::array<double, kMostFunctionOperands> x{};
   for (std::size_t k = 0; k < row.count; ++k) {
     for (std::size_t o = 0; o < row.width; ++o) x[o] = static_cast<double>(row.operands[o][k]);
-    values[k] = static_cast<Real>(turns ? rotation(m, place, row.positions)
+    values[k] = static_cast<Real>(turns ? rotation_of(m, place, row.positions)
                                         : plain->value(m, f, Operands(x.data(), row.width), place));
     for (std::size_t p = 0; p < row.positions; ++p) place.positions[p] += row.ahead[p];
   }
@@ -545,14 +542,11 @@ double value_of(const Meanings& m, const MeantFunction& f, const std::vector<dou
   return value;
 }
 
-double rotation_of(const Meanings& m, const FunctionPlace& place, std::size_t positions) {
-  return rotation(m, place, positions);
-}
-
 bool sees_vectors(Function function) {
   return function == Function::route || function == Function::affinity ||
          function == Function::chosen || function == Function::power_of_head ||
-         function == Function::normal_of_head || function == Function::orthogonal;
+         function == Function::normal_of_head || function == Function::orthogonal ||
+         is_recurrence(function);
 }
 
 void values_of(const Meanings& m, const MeantFunction& f, const std::vector<std::vector<double>>& x,

@@ -174,6 +174,7 @@ class KernelPlanner {
     plan.function = functions_.at(f.name);
     require_arguments(functions_.meanings(), plan.function, f.operands.size(), f.positions.size());
     if (sees_vectors(plan.function.function)) {
+      require_indices(f, plan.function);
       plan.vectors = tabulated(f);
       return;
     }
@@ -189,6 +190,17 @@ class KernelPlanner {
     for (const OperandCode& o : f.operands) tensors.push_back(joined(o.outer, o.inner));
     for (const ranks::PositionCode& p : f.positions) tensors.push_back(joined(p.outer, p.inner));
     plan.rows = nest_of(tensors);
+  }
+
+  /// A derivative has indices of the operand's vector.
+  static void require_indices(const FunctionCode& f, const MeantFunction& meaning) {
+    if (meaning.derivative < 0) return;
+    const ranks::Places& vector = f.operands[at(meaning.derivative)].along;
+    if (f.indices.size() >= vector.loops().size()) return;
+    throw InputError({.where = "program",
+                      .value = meaning.name,
+                      .problem = "is a derivative without an index for each dim of its operand",
+                      .allowed = "f'0[t t'] of f(x[t]; whole t)"});
   }
 
   void add_scores(const FunctionCode& f, StatementPlan& plan) const {

@@ -64,8 +64,8 @@ Kept<std::byte> bytes_of(const Ledger& ledger);
 Ledger ledger_from(const Kept<std::byte>& bytes);
 
 /// What each rank sends. A collective is as long as its member that sends most, which need not be
-/// the same in both stages of a sum for all: each stage is counted there. What goes from one rank to
-/// another is its sender's alone.
+/// the same in both stages of a sum for all: each stage is counted there. What goes from one rank
+/// to another is its sender's alone.
 /// Case: one number summed over 2 ranks: one sends it, the other sends the sum back: 2 numbers.
 std::vector<std::vector<SentBytes>> sent_by_rank(const Program& program, const ranks::Mesh& mesh,
                                                  const std::vector<Ledger>& by_rank);

@@ -64,6 +64,8 @@ namespace execute {
 /// The functions that have a meaning. Those of vectors see several numbers of each operand.
 enum class Function : std::uint8_t {
   act,
+  silu,
+  sigmoid,
   power,
   entry,
   normal,
@@ -86,6 +88,12 @@ enum class Function : std::uint8_t {
   chosen,
   route,
   affinity,
+  convolution,
+  selective_scan,
+  head_scan,
+  delta_rule,
+  channel_delta_rule,
+  linear_attention,
   moment,
   direction,   // of a step, from momentum and gradient
   orthogonal,  // a matrix with its singular values near one
@@ -103,7 +111,7 @@ enum class Function : std::uint8_t {
 struct MeantFunction {
   std::string name;
   Function function = Function::act;
-  std::int64_t number = 0;  // of choices, of the state, of the rule, of entries of a head
+  std::int64_t number = 0;  // of choices, of the state, of the rule, of heads or entries of one
   int rule = 0;
   int derivative = -1;
 };
@@ -114,7 +122,8 @@ MeantFunction meant(const std::string& function, const std::string& kernel);
 /// What a function may depend on beside its operands.
 struct FunctionPlace {
   std::array<std::int64_t, 8> positions{};  // where the entry stands, by position of the function
-  std::array<std::int64_t, 8> sizes{};      // how long those dims are; without any, those it sees
+  std::array<std::int64_t, 8> sizes{};      // how long those dims are
+  std::array<std::int64_t, 8> given{};      // of vectors: how long the dims are that it gives
   double count = 1;                         // entries that a statistic was taken over
   std::int64_t step = 1;
   std::uint64_t draw = 0;  // what random numbers are drawn for
@@ -156,8 +165,8 @@ double rotation_of(const Meanings& meanings, const FunctionPlace& place, std::si
 /// Whether it sees whole vectors.
 bool sees_vectors(Function function);
 
-/// The values of a function of vectors: `outputs` of them, one for each choice; of a derivative one
-/// for each of these and each entry of the operand, in that order.
+/// The values of a function of vectors, one for each entry of the dims that it gives; of a
+/// derivative one for each of these and each entry of the operand, in that order.
 void values_of(const Meanings& meanings, const MeantFunction& f,
                const std::vector<std::vector<double>>& operands, const FunctionPlace& place,
                std::vector<double>& values);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "model/dtype.h"
+#include "model/recurrence.h"
 
 namespace placet {
 
@@ -222,18 +223,21 @@ struct StateSpace {
   /// shared_head: one weight of a head's size serves every head.
   enum class NormSpan : std::uint8_t { full, per_group, shared_head };
 
+  Recurrence recurrence = Recurrence::selective_scan;
   std::int64_t inner = 0;   // channels of the result
   std::int64_t pieces = 1;  // pieces that a cut may not tear apart: groups or key heads
   std::vector<Projection> projections;
   Weights convolution;                // of a mixed stream
   std::vector<Weights> convolutions;  // one per mixed stream, in place of `convolution`
   std::int64_t kernel = 0;            // taps of the convolution; 0: none
+  Nonlinearity after_convolution = Nonlinearity::silu;
   std::optional<Selection> selection;
   std::vector<Constant> constants;
   Norm norm;
   NormSpan norm_span = NormSpan::full;
   std::int64_t norm_heads = 1;  // shared_head: how many heads the result has
   bool norm_before_gate = false;
+  Nonlinearity gate = Nonlinearity::silu;  // of the stream that gates the result
   Weights output;
 
   friend bool operator==(const StateSpace&, const StateSpace&) = default;

@@ -433,6 +433,15 @@ bool corrects_choices(const Model& model) {
   });
 }
 
+/// Whether heads have fixed decays.
+bool has_fixed_decays(const Model& model) {
+  return std::ranges::any_of(model.kinds, [](const UnitKind& kind) {
+    return std::ranges::any_of(kind.operators, [](const Operator& op) {
+      return op.kind == OpKind::scan && op.recurrence == Recurrence::linear_attention;
+    });
+  });
+}
+
 }  // namespace
 
 Model build_model(const Architecture& a) {
@@ -455,6 +464,9 @@ Model build_model(const Architecture& a) {
   add_predictions(a, model);
   if (corrects_choices(model)) {
     model.left_out.emplace_back("how the bias of the choice of experts follows their loads");
+  }
+  if (has_fixed_decays(model)) {
+    model.left_out.emplace_back("how decays of linear attention fall with the number of the block");
   }
   count_parameters(model);  // refuses sizes beyond 64 bits before anyone multiplies them further
   return model;

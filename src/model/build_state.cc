@@ -74,6 +74,7 @@ int convolve(UnitBuilder& unit, const StateSpace& s, std::size_t at, int input) 
   }
   const int output = unit.value("state.convolved" + number, {width}, place.region);
   unit.add(OpKind::convolution, place, {{input}, {output}, std::move(parameters)});
+  unit.set_nonlinearity(s.after_convolution);
   return output;
 }
 
@@ -108,6 +109,7 @@ int scan(UnitBuilder& unit, const StateSpace& s, std::vector<int> inputs) {
   }
   const int output = unit.value("state.scanned", {channels(s, s.inner)}, place.region);
   unit.add(OpKind::scan, place, {std::move(inputs), {output}, std::move(parameters)});
+  unit.set_recurrence(s.recurrence);
   return output;
 }
 
@@ -126,26 +128,38 @@ int norm_result(UnitBuilder& unit, const StateSpace& s, int input) {
   fail_internally("every span of a norm is handled");
 }
 
-int gate_result(UnitBuilder& unit, const Streams& streams, int result) {
+int gate_result(UnitBuilder& unit, const StateSpace& s, const Streams& streams, int result) {
   if (streams.gates.empty()) return result;
-  return unit.gated_activation(token_mixer("state.gate"), streams.gates.front(), result);
+  const int gated = unit.gated_activation(token_mixer("state.gate"), streams.gates.front(), result);
+  unit.set_nonlinearity(s.gate);
+  return gated;
+}
+
+/// The mixed streams through their convolutions and the recurrence. Where there is none, another
+/// stream gates what enters the convolution.
+int mix_tokens(UnitBuilder& unit, const StateSpace& s, Streams streams) {
+  std::vector<int>& mixed = streams.mixed;
+  const auto with_steps = [&] {
+    std::vector<int> inputs = mixed;
+    inputs.insert(inputs.end(), streams.steps.begin(), streams.steps.end());
+    return inputs;
+  };
+  if (s.recurrence == Recurrence::input_gate)
+    return convolve(unit, s, 0, scan(unit, s, with_steps()));
+  for (std::size_t i = 0; i < mixed.size(); ++i) mixed[i] = convolve(unit, s, i, mixed[i]);
+  select_steps(unit, s, mixed.front(), streams);
+  return scan(unit, s, with_steps());
 }
 
 }  // namespace
 
 Mixed build_state_space(UnitBuilder& unit, const StateSpace& s, int input) {
   ensure(s.inner > 0 && s.pieces > 0, "a recurrence has channels");
-  Streams streams = project(unit, s, input);
+  const Streams streams = project(unit, s, input);
   ensure(!streams.mixed.empty(), "a recurrence has an input");
-  for (std::size_t i = 0; i < streams.mixed.size(); ++i) {
-    streams.mixed[i] = convolve(unit, s, i, streams.mixed[i]);
-  }
-  select_steps(unit, s, streams.mixed.front(), streams);
-  std::vector<int> inputs = streams.mixed;
-  inputs.insert(inputs.end(), streams.steps.begin(), streams.steps.end());
-  int result = scan(unit, s, std::move(inputs));
+  int result = mix_tokens(unit, s, streams);
   if (s.norm_before_gate) result = norm_result(unit, s, result);
-  result = gate_result(unit, streams, result);
+  result = gate_result(unit, s, streams, result);
   if (!s.norm_before_gate) result = norm_result(unit, s, result);
   const Contraction output{.weights = s.output,
                            .out = unit.dims_of(input).back(),

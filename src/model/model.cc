@@ -150,6 +150,38 @@ void validate_tie(const Model& model, int kind, const Parameter& p) {
 
 }  // namespace
 
+std::string_view name_of(Recurrence recurrence) {
+  switch (recurrence) {
+    case Recurrence::selective_scan:
+      return "selective_scan";
+    case Recurrence::head_scan:
+      return "head_scan";
+    case Recurrence::delta_rule:
+      return "delta_rule";
+    case Recurrence::channel_delta_rule:
+      return "channel_delta_rule";
+    case Recurrence::linear_attention:
+      return "linear_attention";
+    case Recurrence::input_gate:
+      return "input_gate";
+  }
+  fail_internally("every recurrence has a name");
+}
+
+std::string_view name_of(Nonlinearity nonlinearity) {
+  switch (nonlinearity) {
+    case Nonlinearity::act:
+      return "act";
+    case Nonlinearity::silu:
+      return "silu";
+    case Nonlinearity::sigmoid:
+      return "sigmoid";
+    case Nonlinearity::none:
+      return "entry";
+  }
+  fail_internally("every nonlinearity has a name");
+}
+
 std::string_view name_of(TensorClass c) { return kClassNames.at(static_cast<std::size_t>(c)); }
 std::string_view name_of(OpKind kind) { return kOpKindNames.at(static_cast<std::size_t>(kind)); }
 std::string_view name_of(Module module) {

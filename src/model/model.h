@@ -13,6 +13,7 @@
 
 #include "model/dtype.h"
 #include "model/index.h"
+#include "model/recurrence.h"
 
 namespace placet {
 
@@ -163,6 +164,8 @@ struct Operator {
   std::vector<int> internals;
   std::int64_t window = 0;   // attention: keys a query sees at most; 0: all that come before it
   bool caps_scores = false;  // attention: scores go through a function that limits them
+  Recurrence recurrence = Recurrence::selective_scan;  // scan
+  Nonlinearity nonlinearity = Nonlinearity::act;       // gated_activation: of the gate; convolution
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };

@@ -98,6 +98,8 @@ class UnitBuilder {
   Region region_of(int value) const { return at(value).region; }
   void set_window(std::int64_t window) { kind_.operators.back().window = window; }
   void set_caps_scores(bool caps) { kind_.operators.back().caps_scores = caps; }
+  void set_recurrence(Recurrence recurrence) { kind_.operators.back().recurrence = recurrence; }
+  void set_nonlinearity(Nonlinearity what) { kind_.operators.back().nonlinearity = what; }
   const std::vector<Parameter>& parameters() const { return kind_.parameters; }
   std::vector<Parameter>& parameters() { return kind_.parameters; }
 

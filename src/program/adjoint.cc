@@ -221,41 +221,26 @@ class Differentiation {
     give(b, {.factor = Rational(-1), .operands = {dy, value_operand(s.result), {inverse, b.dims}}});
   }
 
-  /// A function of unknown meaning: its derivative is another one. Along dims that it needs whole
-  /// every entry of the result depends on every entry of the operand.
+  /// A function of unknown meaning: its derivative is another one, with an entry for each entry of
+  /// the function and of the operand's vector. Other operands' vectors have no part in its dims.
   void differentiate_operand(const Statement& s, std::size_t i, const Operand& dy) {
     const Operand& x = s.operands[i];
     Statement derivative = s;
     derivative.function = s.function + "'" + std::to_string(i);
     derivative.reduced.clear();
     for (Operand& o : derivative.operands) o = value_operand(o);
-    // The operand's vector dims under new names, beside the result's.
+    std::vector<int> dims = s.result.dims;
+    dims.insert(dims.end(), s.reduced.begin(), s.reduced.end());
+    // The operand's vector dims stand last, under new names where the result has them too.
     Operand given = x;
-    std::vector<int> dims = joint_dims(s);
     for (int& d : given.dims) {
-      if (!contains(s.whole, d)) continue;
-      const int other = new_dim_like(d);
-      if (contains(s.result.dims, d)) {
-        dims.push_back(other);
-        d = other;
-      }
+      if (contains(s.whole, d) && contains(s.result.dims, d)) d = new_dim_like(d);
+      if (!contains(dims, d)) dims.push_back(d);
     }
     derivative.result = {add_tensor(derivative.function, dims), dims};
     const Operand factor = derivative.result;
     new_.statements.push_back(std::move(derivative));
     give(given, {.operands = {dy, factor}});
-  }
-
-  /// Dims that entries of the function run over before they are combined.
-  std::vector<int> joint_dims(const Statement& s) const {
-    std::vector<int> dims = s.result.dims;
-    for (int d : s.reduced) dims.push_back(d);
-    for (const Operand& o : s.operands) {
-      for (int d : o.dims) {
-        if (!contains(dims, d)) dims.push_back(d);
-      }
-    }
-    return dims;
   }
 
   int new_dim_like(int dim) {

@@ -24,7 +24,8 @@ struct Adjoint {
 /// none. Tensors inside the kernel are computed again from its inputs and outputs. Rules:
 ///   products: the other factors times the gradient of the result;
 ///   a function: its derivative f'i with respect to operand i, a function of the same operands,
-///     with one more index for each dim that it needs whole;
+///     with one more index for each dim of that operand that it sees whole, after its own. Case:
+///     y[t c] = f(x[t], w[c]; whole t c) has f'0[t c t'] and f'1[t c c'];
 ///   exp_dot(q, k, c; whole e): w itself times the other two, as the exponential's derivative is
 ///     itself; exp(x), exp_seen(x): likewise; exp_shift(z, m): likewise for z, and none for m, of
 ///     which softmax is independent;

@@ -386,7 +386,8 @@ void add_gated(KindBuilder& unit, const Operator& op) {
   k.input("g" + k.list(unit.dims_at(g)));
   k.input("u" + k.list(unit.dims_at(u)));
   k.output("y" + k.list(unit.dims_at(y)));
-  k.line("a" + k.list(unit.dims_at(g)) + " = act(g" + k.list(unit.dims_at(g)) + ")");
+  const std::string gate = k.list(unit.dims_at(g));
+  k.line("a" + gate + " = " + std::string(name_of(op.nonlinearity)) + "(g" + gate + ")");
   k.line("y" + k.list(unit.dims_at(y)) + " = a" + k.list(unit.dims_at(g)) + " * u" +
          k.list(unit.dims_at(u)));
   unit.apply(k, {g, u}, {y});
@@ -475,27 +476,64 @@ void add_router(KindBuilder& unit, const Operator& op) {
   if (unit.balance() != ReferenceRequest::Balance::none) add_balance_loss(unit, inputs);
 }
 
-/// Convolutions and scans: functions of whole sequences, channel by channel.
-void add_recurrence(KindBuilder& unit, const Operator& op) {
-  const int y = unit.value_of(op.outputs[0]);
-  KernelWriter k = unit.writer(std::string(name_of(op.kind)));
-  std::vector<int> inputs;
-  std::string operands;
-  Dims all;
-  const auto add = [&](int v) {
-    const std::string name = "x" + std::to_string(inputs.size()) + k.list(unit.dims_at(v));
+/// Inputs and parameters of a function, one after the other.
+struct Given {
+  std::vector<int> values;
+  std::string operands;  // "x0[sample token], x1[token]"
+  Dims dims;             // of all
+};
+
+Given add_inputs(KindBuilder& unit, const Operator& op, KernelWriter& k) {
+  Given given;
+  for (int v : op.inputs) given.values.push_back(unit.value_of(v));
+  for (int p : op.parameters) given.values.push_back(unit.whole_parameter(p));
+  for (std::size_t i = 0; i < given.values.size(); ++i) {
+    const Dims& dims = unit.dims_at(given.values[i]);
+    const std::string name = "x" + std::to_string(i) + k.list(dims);
     k.input(name);
-    operands += (inputs.empty() ? "" : ", ") + name;
-    inputs.push_back(v);
-    all = with(all, unit.dims_at(v));
-  };
-  for (int v : op.inputs) add(unit.value_of(v));
-  for (int p : op.parameters) add(unit.whole_parameter(p));
-  k.output("y" + k.list(unit.dims_at(y)));
-  const Dims whole = with({unit.token()}, without(all, unit.dims_at(y)));
-  k.line("y" + k.list(unit.dims_at(y)) + " = " + std::string(name_of(op.kind)) + "(" + operands +
-         "; whole" + unit.names(whole) + ")");
-  unit.apply(k, inputs, {y});
+    given.operands += (i == 0 ? "" : ", ") + name;
+    given.dims = with(given.dims, dims);
+  }
+  return given;
+}
+
+/// Channel by channel, over whole sequences; taps are dims of the weight alone.
+void add_convolution(KindBuilder& unit, const Operator& op) {
+  const int y = unit.value_of(op.outputs[0]);
+  KernelWriter k = unit.writer("convolution");
+  const Given given = add_inputs(unit, op, k);
+  const std::string dims = k.list(unit.dims_at(y));
+  k.output("y" + dims);
+  const Dims whole = with({unit.token()}, without(given.dims, unit.dims_at(y)));
+  const std::string call = " = convolution(" + given.operands + "; whole" + unit.names(whole) + ")";
+  const std::string after(name_of(op.nonlinearity));
+  if (op.nonlinearity == Nonlinearity::none) {
+    k.line("y" + dims + call);
+  } else {
+    k.line("c" + dims + call);
+    k.line("y" + dims + " = " + after + "(c" + dims + ")");
+  }
+  unit.apply(k, given.values, {y});
+}
+
+/// A function of whole sequences, one for each piece of the channels (a group, a key head). Fixed
+/// decays depend on which of all heads it is.
+void add_scan(KindBuilder& unit, const Operator& op) {
+  if (op.recurrence == Recurrence::input_gate) return add_product(unit, op, "multiply");
+  const int y = unit.value_of(op.outputs[0]);
+  const std::string name(name_of(op.recurrence));
+  KernelWriter k = unit.writer(name);
+  const Given given = add_inputs(unit, op, k);
+  const std::string result = "y" + k.list(unit.dims_at(y));
+  k.output(result);
+  const int piece = unit.dims_at(y).at(2);
+  const Dims apart{unit.sample(), piece};
+  const Dims whole = with({unit.token()}, without(with(given.dims, unit.dims_at(y)), apart));
+  const bool fixed = op.recurrence == Recurrence::linear_attention;
+  k.line(result + " = " + name + (fixed ? "." + std::to_string(k.extent(piece)) : "") + "(" +
+         given.operands + "; whole" + unit.names(whole) + (fixed ? "; at " + k.named(piece) : "") +
+         ")");
+  unit.apply(k, given.values, {y});
 }
 
 }  // namespace
@@ -534,8 +572,9 @@ void add_operator(KindBuilder& unit, const Operator& op) {
     case OpKind::combine:
       return add_product(unit, op, "combine");
     case OpKind::convolution:
+      return add_convolution(unit, op);
     case OpKind::scan:
-      return add_recurrence(unit, op);
+      return add_scan(unit, op);
     case OpKind::loss:
       return add_loss(unit, op);
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -62,6 +63,22 @@ TEST(ElementaryTest, ManyAtOnceHaveTheBitsOfOne) {
   std::vector<double> made = all;
   make_exponentials(made.data(), made.size());
   for (std::size_t k = 0; k < all.size(); ++k) EXPECT_EQ(made[k], exp_of(all[k])) << all[k];
+}
+
+TEST(ElementaryTest, GatesAreThoseOfTheLibrary) {
+  for (double x = -40; x <= 40; x += 0.37) {
+    const double softplus = std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
+    EXPECT_NEAR(softplus_of(x) / softplus, 1, 4e-15) << x;
+    const double sigmoid = 1 / (1 + std::exp(-x));
+    EXPECT_NEAR(sigmoid_of(x) / sigmoid, 1, 4e-15) << x;
+    EXPECT_NEAR(softplus_of(Dual(x, 1)).d / sigmoid, 1, 4e-15) << x;
+    // 1 - sigmoid(x) = sigmoid(-x), which loses no digits.
+    const double slope = sigmoid / (1 + std::exp(x));
+    EXPECT_NEAR(sigmoid_of(Dual(x, 1)).d, slope, 1.2e-16) << x;
+  }
+  EXPECT_EQ(softplus_of(800.0), 800);
+  EXPECT_EQ(sigmoid_of(-800.0), 0);
+  EXPECT_EQ(sigmoid_of(Dual(-800, 1)).d, 0);
 }
 
 TEST(ElementaryTest, KnowsItsEnds) {

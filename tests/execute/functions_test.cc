@@ -58,7 +58,7 @@ TEST(FunctionsTest, StepsOfAdamBeginWithTheRate) {
 std::vector<double> orthogonalised(const std::vector<double>& x, std::int64_t rows,
                                    std::int64_t columns) {
   FunctionPlace place;
-  place.sizes = {rows, columns};
+  place.given = {rows, columns};
   std::vector<double> values;
   values_of({}, meant("orthogonal.1", "test"), {x}, place, values);
   return values;

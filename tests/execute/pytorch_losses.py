@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Losses of three small decoders trained by PyTorch in binary64, from the initial values and samples
+"""Losses of four small models trained by PyTorch in binary64, from the initial values and samples
 that src/execute/fill.cc draws: ten steps of AdamW on four samples of eight tokens each.
 
 Prints the figures that tests/execute/pytorch_test.cc holds. Needs torch (CPU):
@@ -224,6 +224,75 @@ LLAMA_ATTENTION = {
 }
 
 
+class Mamba2:
+    """Channels by group: a group's values, keys and queries stand side by side."""
+
+    GROUPS, HEADS, SIZE, STATE, TAPS = 2, 2, 8, 4, 4  # heads of a group
+    CHANNELS = HEADS * SIZE
+
+    def __init__(self):
+        self.p = p = {}
+        groups, mixed = self.GROUPS, self.CHANNELS + 2 * self.STATE
+
+        def add(name, *shape, factor=False):
+            p[name] = drawn(name, shape, factor)
+
+        add("backbone.embeddings.weight", VOCAB, HIDDEN)
+        for b in range(BLOCKS):
+            h = f"backbone.layers.{b}."
+            add(h + "norm.weight", HIDDEN, factor=True)
+            add(h + "mixer.in_proj.weight", groups, self.CHANNELS, HIDDEN)
+            add(h + "mixer.in_proj.weight.1", groups, mixed, HIDDEN)
+            add(h + "mixer.in_proj.weight.2", groups, self.HEADS, HIDDEN)
+            add(h + "mixer.conv1d.weight", groups, mixed, self.TAPS)
+            add(h + "mixer.conv1d.bias", groups, mixed)
+            for constant in ("dt_bias", "A_log", "D"):
+                add(h + "mixer." + constant, groups, self.HEADS)
+            add(h + "mixer.norm.weight", groups, self.CHANNELS)
+            add(h + "mixer.out_proj.weight", HIDDEN, groups, self.CHANNELS)
+        add("backbone.norm_f.weight", HIDDEN, factor=True)
+        add("lm_head.weight", VOCAB, HIDDEN)
+
+    def norm(self, x, name):
+        return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5) * self.p[name + ".weight"]
+
+    def convolved(self, x, h):
+        """[sample token group channel]"""
+        w, b = self.p[h + "conv1d.weight"].flatten(0, 1), self.p[h + "conv1d.bias"].flatten()
+        flat = torch.nn.functional.pad(x.flatten(2).transpose(1, 2), (self.TAPS - 1, 0))
+        y = torch.nn.functional.conv1d(flat, w[:, None], b, groups=w.shape[0])
+        return torch.nn.functional.silu(y).transpose(1, 2).reshape(x.shape)
+
+    def scanned(self, mixed, d, h):
+        x, keys, queries = mixed.split([self.CHANNELS, self.STATE, self.STATE], dim=-1)
+        x = x.unflatten(-1, (self.HEADS, self.SIZE))
+        time = torch.nn.functional.softplus(d + self.p[h + "dt_bias"])
+        decay = torch.exp(-self.p[h + "A_log"].exp() * time)
+        state, out = 0, []
+        for t in range(TOKENS):
+            new = torch.einsum("sgh,sghp,sgn->sghpn", time[:, t], x[:, t], keys[:, t])
+            state = decay[:, t, :, :, None, None] * state + new
+            out.append(torch.einsum("sghpn,sgn->sghp", state, queries[:, t]))
+        y = torch.stack(out, 1) + self.p[h + "D"][:, :, None] * x
+        return y.flatten(3)
+
+    def logits(self, ids):
+        p = self.p
+        x = p["backbone.embeddings.weight"][ids]
+        for b in range(BLOCKS):
+            y = self.norm(x, f"backbone.layers.{b}.norm")
+            h = f"backbone.layers.{b}.mixer."
+            z, mixed, d = (
+                torch.einsum("std,gcd->stgc", y, p[h + "in_proj.weight" + n])
+                for n in ("", ".1", ".2")
+            )
+            y = self.scanned(self.convolved(mixed, h), d, h) * torch.nn.functional.silu(z)
+            y = y * torch.rsqrt((y * y).mean((-2, -1), keepdim=True) + 1e-5)
+            y = y * p[h + "norm.weight"]
+            x = x + torch.einsum("stgc,dgc->std", y, p[h + "out_proj.weight"])
+        return self.norm(x, "backbone.norm_f") @ p["lm_head.weight"].T
+
+
 def train(model):
     optimizer = torch.optim.AdamW(
         model.p.values(), lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01
@@ -240,7 +309,7 @@ def train(model):
         optimizer.step()
 
 
-for kind in (Gpt2, Llama, Mixtral):
+for kind in (Gpt2, Llama, Mixtral, Mamba2):
     print(kind.__name__)
     for loss in train(kind()):
         print(f"    {loss!r},")

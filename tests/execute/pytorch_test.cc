@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "call/job_flags.h"
+#include "call/runs.h"
 #include "catalog/job.h"
 #include "execute/run.h"
 #include "lower/lower.h"
@@ -29,6 +30,11 @@ constexpr const char* kMixtral =
         "rms_norm_eps": 1e-5, "hidden_act": "silu", "sliding_window": null,
         "tie_word_embeddings": false})";
 
+constexpr const char* kMamba2 =
+    R"({"model_type": "mamba2", "num_hidden_layers": 2, "hidden_size": 16, "expand": 2,
+        "num_heads": 4, "head_dim": 8, "n_groups": 2, "state_size": 4, "conv_kernel": 4,
+        "vocab_size": 24, "layer_norm_epsilon": 1e-5, "tie_word_embeddings": false})";
+
 const std::vector<double> kGpt2Losses = {3.5255991483870806, 3.384774511603955, 3.3070655856809754,
                                          3.2574661181471223, 3.281038076597671, 3.1309963860079755,
                                          3.2726115627633567, 3.077292253187489, 3.1598237892930205,
@@ -42,16 +48,25 @@ const std::vector<double> kMixtralLosses = {
     2.969148616617081,  2.814572390831816, 2.958016126887675, 2.8820456483808954,
     2.8880884740956687, 2.9875637153376617};
 
-RealRun ten_steps(const char* model, const char* placement, Meanings::Activation activation,
-                  Arithmetic arithmetic) {
+const std::vector<double> kMamba2Losses = {
+    3.2660733305295446, 3.3163172629147284, 3.184087747439278,  3.1650985738651287,
+    3.146952122802502,  3.065127115823758,  3.1698939043749186, 2.8962401915798273,
+    3.092650586512817,  3.1158533922332587};
+
+Job job_of(const char* model, const char* placement, const char* tokens) {
   JobFlags flags;
   flags.model = model;
   flags.placements = {placement};
-  flags.sequence = "8";
+  flags.sequence = tokens;
   flags.global_batch = "4";
   flags.micro_batch = "1";
   const Catalog catalog = find_catalog();
-  const Program program = lower(load_job(catalog, request_of(catalog, flags)));
+  return load_job(catalog, request_of(catalog, flags));
+}
+
+RealRun ten_steps(const char* model, const char* placement, Meanings::Activation activation,
+                  Arithmetic arithmetic) {
+  const Program program = lower(job_of(model, placement, "8"));
   return run(program,
              {.steps = 10, .arithmetic = arithmetic, .meanings = {.activation = activation}});
 }
@@ -86,6 +101,23 @@ TEST(PyTorchTest, TrainsMixtralToTheSameLosses) {
                                 "ep=2:ep+zero1 tp=2:tp+sp", "pp=2:1f1b ep=2:ep+zero1"}) {
     expect_losses(ten_steps(kMixtral, placement, Meanings::Activation::silu, Arithmetic::binary64),
                   kMixtralLosses, 1e-12);
+  }
+}
+
+// A cut by groups, each of which has keys and queries of its own.
+TEST(PyTorchTest, TrainsMamba2ToTheSameLosses) {
+  for (const char* placement : {"dp=2:zero3", "tp=2:tp", "pp=2:1f1b"}) {
+    expect_losses(ten_steps(kMamba2, placement, Meanings::Activation::silu, Arithmetic::binary64),
+                  kMamba2Losses, 1e-12);
+  }
+}
+
+// Four samples of two groups: T 16 numbers by T 24 + T 2 + 3 2 others. Of 8 tokens 8 x 128 x 214 =
+// 0.2 million slopes, of 64 8 x 1024 x 1670 = 14 million.
+TEST(PyTorchTest, LongRecurrencesAreRunAsSmallJobs) {
+  for (const Arithmetic arithmetic : {Arithmetic::canonical, Arithmetic::binary64}) {
+    EXPECT_TRUE(runs_as_it_is(job_of(kMamba2, "dp=2:zero3", "8"), arithmetic));
+    EXPECT_FALSE(runs_as_it_is(job_of(kMamba2, "dp=2:zero3", "64"), arithmetic));
   }
 }
 

@@ -79,6 +79,13 @@ std::vector<CatalogueJob> few_catalogue_jobs() {
       {"gpt2", "pp=2:1f1b dp=2:zero2 tp=2:tp+sp", "", "", "", "mixed-fp16"},
       {"gpt2", "dp=2:zero1 x=2:tp-2d-hidden y=2:tp"},  // columns of the stream cut
       {"llama-3.1-8b", "i=2:tp-2d-rows j=2:tp-2d-columns", "full"},
+      {"falcon-mamba-7b", "dp=2:zero1 tp=2:tp+sp"},         // selective scans
+      {"codestral-mamba-7b", "pp=2:1f1b dp=2:zero3"},       // scans by heads
+      {"nemotron-h-8b", "dp=2:zero3 tp=2:tp", "full"},      // and their norms by group
+      {"qwen3-next-80b-a3b", "dp=2:zero3 tp=2:tp"},         // delta rules
+      {"kimi-linear-48b-a3b", "ep=2:ep+zero1 tp=2:tp"},     // with decays per channel
+      {"minimax-text-01", "pp=2:1f1b dp=2:zero1 tp=2:tp"},  // linear attention
+      {"lfm2-350m", "dp=2:zero3 tp=2:tp+sp"},               // short convolutions
   };
 }
 
@@ -160,6 +167,19 @@ std::vector<CatalogueJob> all_catalogue_jobs() {
           "pp=2:zb-v ep=2:ep+zero1"}) {
       jobs.push_back({model, placement});
     }
+  }
+  for (const std::string model :
+       {"mamba-2.8b", "mamba2-1.3b", "falcon-mamba-7b", "codestral-mamba-7b", "jamba-v0.1",
+        "nemotron-h-8b", "nemotron-3-nano-30b-a3b", "qwen3-next-80b-a3b", "kimi-linear-48b-a3b",
+        "minimax-text-01", "lfm2-350m"}) {
+    for (const std::string placement :
+         {"dp=4:zero3", "tp=2:tp", "dp=2:zero2 tp=2:tp+sp", "pp=2:1f1b dp=2:zero1",
+          "pp=2:dualpipe dp=2:zero1 tp=2:tp"}) {
+      const bool one_group = model == "mamba2-1.3b" && placement.find("tp") != std::string::npos;
+      const bool odd = model == "kimi-linear-48b-a3b" && placement.starts_with("pp=2");
+      if (!one_group && !odd) jobs.push_back({model, placement});
+    }
+    jobs.push_back({model, "dp=2:zero1", "full"});
   }
   for (const std::string placement :
        {"dp=4:zero3", "dp=2:zero1 tp=2:tp+sp", "pp=2:1f1b dp=2:zero1"}) {
