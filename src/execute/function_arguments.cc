@@ -41,6 +41,8 @@ Arguments fewest_of(const Meanings& m, const MeantFunction& f) {
     case Function::chosen:
     case Function::affinity:
     case Function::orthogonal:
+    case Function::compressed:
+    case Function::masked:
       return {.operands = 1};
     case Function::normal:
     case Function::ratio:

@@ -1,5 +1,6 @@
 // The functions of programs over any type of numbers: over Dual they give their derivatives.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <span>
@@ -27,7 +28,7 @@ struct Stem {
   std::string_view name;
   Function function;
 };
-constexpr std::array<Stem, 43> kStems = {{
+constexpr std::array<Stem, 45> kStems = {{
     {"act", Function::act},
     {"silu", Function::silu},
     {"sigmoid", Function::sigmoid},
@@ -71,6 +72,8 @@ constexpr std::array<Stem, 43> kStems = {{
     {"unless", Function::unless},
     {"balance_weight", Function::balance_weight},
     {"prediction_weight", Function::prediction_weight},
+    {"compressed", Function::compressed},
+    {"masked", Function::masked},
 }};
 
 template <class T>
@@ -206,6 +209,20 @@ double counted(const Meanings& m, Operands x) {
   return x[1] > 0 || x[0] + 1 >= static_cast<double>(m.scale_interval) ? 0 : x[0] + 1;
 }
 
+/// Rounded to eight bits, as a message in bf16 is.
+double compressed(double x) {
+  constexpr int kBits = 8;
+  int exponent = 0;
+  const double part = std::frexp(x, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(part, kBits)), exponent - kBits);
+}
+
+/// One number of four, by its bits; the others are lost.
+double masked(double x) {
+  constexpr std::uint64_t kFour = 4;
+  return ranks::mixed(std::bit_cast<std::uint64_t>(x)) % kFour == 0 ? x : 0;
+}
+
 /// Of the scores of heads of so many entries (Vaswani et al., 2017, section 3.2.1).
 double attention_scale(const Meanings& m, std::int64_t size) {
   return m.scales_attention ? 1 / std::sqrt(static_cast<double>(size)) : 1;
@@ -295,7 +312,7 @@ struct Plain {
   Function function;
   double (*value)(const Meanings&, const MeantFunction&, Operands, const FunctionPlace&);
 };
-constexpr std::array<Plain, 14> kPlain = {{
+constexpr std::array<Plain, 16> kPlain = {{
     {Function::stepped, [](const Meanings& m, const MeantFunction& f, Operands x,
                            const FunctionPlace& p) { return stepped(m, f, x, p.step); }},
     {Function::exp_seen,
@@ -321,6 +338,10 @@ constexpr std::array<Plain, 14> kPlain = {{
                                   const FunctionPlace&) { return m.balance_weight; }},
     {Function::prediction_weight, [](const Meanings& m, const MeantFunction&, Operands,
                                      const FunctionPlace&) { return m.prediction_weight; }},
+    {Function::compressed, [](const Meanings&, const MeantFunction&, Operands x,
+                              const FunctionPlace&) { return compressed(x[0]); }},
+    {Function::masked, [](const Meanings&, const MeantFunction&, Operands x,
+                          const FunctionPlace&) { return masked(x[0]); }},
     {Function::kept, [](const Meanings& m, const MeantFunction&, Operands,
                         const FunctionPlace& p) { return kept(m, p); }},
     {Function::onehot,

@@ -104,6 +104,8 @@ enum class Function : std::uint8_t {
   counted,
   unless,
   balance_weight,
+  compressed,  // what a fault does to a message: fewer bits, or some entries lost
+  masked,
   prediction_weight
 };
 

@@ -29,6 +29,14 @@ std::int64_t fewest_kv_heads(const Model& model) {
   return fewest;
 }
 
+/// The least divisor of a degree that is so large, or the degree: what it divides evenly is divided
+/// evenly then too. Case: of 8 from 3 on: 4.
+std::int64_t least_divisor(std::int64_t degree, std::int64_t from) {
+  std::int64_t divisor = std::min(degree, from);
+  while (degree % divisor != 0) ++divisor;
+  return divisor;
+}
+
 void shorten_axes(Job& job) {
   const auto divides_heads = [&](std::size_t a) {
     return job.placement.axes[a].how.cut == Cut::tensor || exchanges_heads(job, a);
@@ -46,7 +54,7 @@ void shorten_axes(Job& job) {
       axis.shares.clear();
     } else if (axis.shares.empty() && !(shares_heads && divides_heads(a))) {
       // On a ring of two the device before a device is the one behind it.
-      axis.degree = std::min<std::int64_t>(axis.degree, goes_round(job, a) ? 3 : 2);
+      axis.degree = least_divisor(axis.degree, goes_round(job, a) ? 3 : 2);
     }
   }
 }
@@ -109,7 +117,7 @@ void shorten_batch(Job& job, std::int64_t micro_batches) {
 /// Dims that are bound to one dim of a kernel have one extent.
 class Extents {
  public:
-  explicit Extents(const Program& program) : program_(program) {
+  Extents(const Program& program, std::int64_t fewest) : program_(program), fewest_(fewest) {
     parent_.resize(program.dims.size());
     std::iota(parent_.begin(), parent_.end(), 0);
     least_.assign(program.dims.size(), 1);
@@ -144,7 +152,8 @@ class Extents {
   }
 
   std::int64_t extent_of(int dim) {
-    const std::int64_t least = std::max<std::int64_t>(2, least_[at(root(dim))]);
+    const std::int64_t parts = least_[at(root(dim))];
+    const std::int64_t least = (fewest_ + parts - 1) / parts * parts;
     return uneven_.contains(root(dim)) ? least + 1 : least;
   }
 
@@ -224,6 +233,7 @@ class Extents {
   }
 
   const Program& program_;
+  std::int64_t fewest_;  // entries of a dim
   std::vector<int> parent_;
   std::vector<std::int64_t> least_;
   std::set<int> uneven_;                           // roots of dims that their parts do not divide
@@ -247,8 +257,8 @@ Job small_job(const Job& job) {
   return small;
 }
 
-Program with_short_dims(Program program) {
-  Extents extents(program);
+Program with_short_dims(Program program, std::int64_t least) {
+  Extents extents(program, least);
   extents.join_kernels();
   extents.read_divisions();
   extents.lengthen_compared();
@@ -261,9 +271,9 @@ Program with_short_dims(Program program) {
   return program;
 }
 
-Program lower_small(const Job& job) {
+Program lower_small(const Job& job, std::int64_t least) {
   require_program(job);
-  return with_short_dims(lower(small_job(job)));
+  return with_short_dims(lower(small_job(job)), least);
 }
 
 }  // namespace placet

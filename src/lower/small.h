@@ -2,6 +2,8 @@
 // (docs/theory.md §6.7).
 #pragma once
 
+#include <cstdint>
+
 #include "profile/job.h"
 #include "program/program.h"
 
@@ -11,11 +13,12 @@ namespace placet {
 /// more), the fewest blocks of each kind, as many micro-batches as the schedule needs up to four.
 Job small_job(const Job& job);
 
-/// The same program with the shortest dims that its divisions divide evenly, at least two entries;
-/// one more where they do not divide the dim of the large one evenly.
-Program with_short_dims(Program program);
+/// The same program with the shortest dims that its divisions divide evenly, at least so many
+/// entries; one more where they do not divide the dim of the large one evenly. In two entries real
+/// numbers have no room for all that may go wrong: less their mean they are opposite.
+Program with_short_dims(Program program, std::int64_t least = 2);
 
 /// The two, one after the other.
-Program lower_small(const Job& job);
+Program lower_small(const Job& job, std::int64_t least = 2);
 
 }  // namespace placet

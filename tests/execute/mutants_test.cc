@@ -15,7 +15,8 @@ TEST(RealMutants, DifferWhereTheAlgebraSaysSo) {
   for (const CatalogueJob& job : {CatalogueJob{"gpt2", "dp=2:zero1 tp=2:tp+sp"},
                                   CatalogueJob{"llama-3.1-8b", "pp=2:1f1b dp=2:zero3"},
                                   CatalogueJob{"mixtral-8x7b", "dp=2:zero1 ep=2:ep+zero1"}}) {
-    run_mutants(job.model + " " + job.placement, lower_small(load(job)), seed++, 1, tally, kEach);
+    run_mutants(job.model + " " + job.placement, lower_small(load(job), 4), seed++, 1, tally,
+                kEach);
   }
   print_tally(tally);
   EXPECT_GE(tally.apart, 60);

@@ -21,6 +21,8 @@ struct RealTally {
   int orders_found = 0;
   int equal = 0;  // that neither judge finds anything in
   std::vector<std::string> missed;
+  std::vector<std::string>
+      by_chance;  // missed: numbers that a mask or eight bits leave as they are
   std::vector<std::string> missed_orders;
   std::vector<std::string> alarms;  // equal ones that differ
 };

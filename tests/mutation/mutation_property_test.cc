@@ -55,7 +55,7 @@ TEST(Mutants, WhatIsLeftOfNothingIsNothing) {
   const std::vector<Case> cases = {
       {gathered, "delete(zero, rank=7, nth=25)"},
       {gathered, "delete(zero, rank=6, nth=1)"},
-      {experts, "rescale(update, by=cp, rank=10, nth=21)"},
+      {experts, "rescale(update, by=cp, rank=14, nth=21)"},
       {{"phi-4", "dp=2:zero2 cp=2:gather+zero2 tp=2:tp"},
        "rescale(accumulate, by=1/tokens, rank=2, nth=16)"},
       {{"phi-4", "dp=2:zero2 cp=4:ring+zero2 tp=2:tp"},
