@@ -116,6 +116,20 @@ void add_checkpoint_flags(CLI::App* command, RunRequest& request) {
       ->type_name("DIR");
 }
 
+/// What functions compute, and what they are trained on.
+void add_meaning_flags(CLI::App* command, RunRequest& request) {
+  command
+      ->add_option("--meaning", request.meanings,
+                   "What functions compute: learning-rate=3e-4, activation=silu, ...")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->take_all();
+  command
+      ->add_option("--corpus", request.corpus,
+                   "Train on this text, a byte a word (samples that are drawn)")
+      ->type_name("FILE");
+}
+
 /// What is executed, and how.
 void add_run_flags(CLI::App* command, RunCall* call) {
   ProgramRequest& asked = call->request.program;
@@ -139,16 +153,7 @@ void add_run_flags(CLI::App* command, RunCall* call) {
                    "When communication runs: early (as soon as it can), late (only when compute "
                    "waits), seeded[=N] (random order), listed (program order, all ranks in step)")
       ->type_name("ORDER");
-  command
-      ->add_option("--meaning", call->request.meanings,
-                   "What functions compute: learning-rate=3e-4, activation=silu, ...")
-      ->type_name("NAME=VALUE")
-      ->expected(1)
-      ->take_all();
-  command
-      ->add_option("--corpus", call->request.corpus,
-                   "Train on this text, a byte a word (samples that are drawn)")
-      ->type_name("FILE");
+  add_meaning_flags(command, call->request);
   command->add_flag(
       "--times", call->request.tells_times,
       "Say how long each step took: the rank that took longest; of virtual ranks all, over "

@@ -69,7 +69,7 @@ inline KeptBlocks& kept_blocks() {
 template <class T>
 class KeptAllocator {
  public:
-  using value_type = T;
+  using value_type = T;  // NOLINT(readability-identifier-naming)
   KeptAllocator() = default;
   template <class Other>
   KeptAllocator(const KeptAllocator<Other>&) noexcept {}  // NOLINT(google-explicit-constructor)
