@@ -15,17 +15,30 @@ namespace {
 
 constexpr int kSteps = 2;  // as many as the algebraic run makes
 
-bool differs_in(const Program& mutant, const std::string& order) {
+enum class Found : std::uint8_t { equal, nothing, differs };
+
+/// The gradient of the keys' bias is zero over the reals, as it moves all scores of a query alike
+/// (GPT-2 has one). On numbers it is what rounding leaves, so that a fault which makes it zero, or
+/// scales it, is right and has other bits.
+bool is_nothing(const placet::Difference& difference) {
+  return difference.tensor.find("attn.c_attn.bias.1") != std::string::npos;
+}
+
+Found found_in(const Program& mutant, const std::string& order) {
   // The limit of the norm acts on every gradient, so that the norm matters.
   const RealRun found =
       run(mutant, {.steps = kSteps, .meanings = {.clip = 1e-3}, .order = queue_order_from(order)});
-  return !found.equal;
+  if (found.equal) return Found::equal;
+  const bool nothing = !found.stuck && std::ranges::all_of(found.differences, is_nothing);
+  return nothing ? Found::nothing : Found::differs;
 }
 
-bool differs_somewhere(const Program& mutant) {
-  return std::ranges::any_of(
-      std::vector<std::string>{"early", "late", "seeded=1", "seeded=2", "seeded=3", "seeded=4"},
-      [&](const std::string& order) { return differs_in(mutant, order); });
+Found found_somewhere(const Program& mutant) {
+  Found most = Found::equal;
+  for (const char* order : {"early", "late", "seeded=1", "seeded=2", "seeded=3", "seeded=4"}) {
+    most = std::max(most, found_in(mutant, order));
+  }
+  return most;
 }
 
 /// What no order can show: it is hidden by a mask, or gathered where nobody reads it.
@@ -40,7 +53,7 @@ bool may_do_nothing(const std::string& name) {
 }
 
 void judge_values(const std::string& name, const Program& mutant, RealTally& tally) {
-  const bool differs = differs_in(mutant, "listed");
+  const bool differs = found_in(mutant, "listed") != Found::equal;
   ++tally.apart;
   if (differs) {
     ++tally.apart_found;
@@ -53,17 +66,18 @@ void judge_values(const std::string& name, const Program& mutant, RealTally& tal
 void judge_order(const std::string& name, const Program& mutant, RealTally& tally) {
   const Verdict verdict = check(mutant);
   if (std::ranges::any_of(verdict.findings, is_hidden)) return;
-  const bool differs = differs_somewhere(mutant);
+  const Found found = found_somewhere(mutant);
   if (verdict.equivalent) {
     ++tally.equal;
-    if (differs) tally.alarms.push_back(name);
+    if (found == Found::differs) tally.alarms.push_back(name);
+    if (found == Found::nothing) tally.of_nothing.push_back(name);
     return;
   }
   const bool only_order = std::ranges::all_of(
       verdict.findings, [](const CheckFinding& f) { return f.condition == Condition::order; });
   if (!only_order) return;
   ++tally.orders;
-  if (differs) {
+  if (found != Found::equal) {
     ++tally.orders_found;
   } else {
     tally.missed_orders.push_back(name);
@@ -104,6 +118,7 @@ void print_tally(const RealTally& tally) {
       tally.refused);
   for (const std::string& one : tally.missed) std::printf("not seen: %s\n", one.c_str());
   for (const std::string& one : tally.by_chance) std::printf("by chance: %s\n", one.c_str());
+  for (const std::string& one : tally.of_nothing) std::printf("of nothing: %s\n", one.c_str());
   for (const std::string& one : tally.missed_orders) std::printf("no order: %s\n", one.c_str());
 }
 

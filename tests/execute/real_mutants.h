@@ -23,6 +23,7 @@ struct RealTally {
   std::vector<std::string> missed;
   std::vector<std::string>
       by_chance;  // missed: numbers that a mask or eight bits leave as they are
+  std::vector<std::string> of_nothing;  // equal ones that differ in what is zero over the reals
   std::vector<std::string> missed_orders;
   std::vector<std::string> alarms;  // equal ones that differ
 };
