@@ -11,6 +11,7 @@
 #include "call/runs.h"
 #include "catalog/job.h"
 #include "execute/replay.h"
+#include "report/human.h"
 #include "units/error.h"
 #include "units/nearest.h"
 
@@ -142,9 +143,9 @@ void add_replayed(const Laboratory& laboratory, Experiment& experiment) {
                                     std::to_string(one.derived_rest), std::to_string(one.rest)));
     experiment.facts.push_back(fact(name + ", peak, derived and in buffers",
                                     std::to_string(one.derived_peak), std::to_string(one.peak)));
-    experiment.facts.push_back({.what = name + ", peak, pages of the system",
-                                .expected = std::to_string(one.peak) + " within 1 %",
-                                .found = std::to_string(one.resident_peak),
+    experiment.facts.push_back({.what = name + ", pages at the peak (within 1 %)",
+                                .expected = human_bytes(bytes(one.peak)),
+                                .found = human_bytes(bytes(one.resident_peak)),
                                 .holds = is_near(one.resident_peak, one.peak)});
   }
   const std::vector<ReplayedBuffers>& both = experiment.replayed;

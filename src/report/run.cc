@@ -238,9 +238,8 @@ std::string run_text(const RunSheet& sheet, const TextStyle& style) {
   text += figures_text(sheet.sent, "bytes sent by a rank in a step", style);
   text += figures_text(sheet.held, "bytes in buffers of a rank", style);
   text += fmt::format("  the peak is reached at {} (rank {})\n", run.held.at, run.held.rank);
-  text += fmt::format(
-      "  all ranks' numbers take {} bytes in this mode, a kernel at most {} beside them\n",
-      run.canonical_bytes, run.workspace_bytes);
+  text += fmt::format("  numbers of all ranks take {} bytes in this mode, a kernel's own {}\n",
+                      run.canonical_bytes, run.workspace_bytes);
   if (sheet.tells_times && sheet.resident_bytes > 0) {
     text += fmt::format("  a process took {} bytes of memory at most\n", sheet.resident_bytes);
   }
