@@ -138,7 +138,8 @@ Answer answer_verify(const Asked& asked) {
 Answer answer_run(const Asked& asked) {
   if (const auto name = asked.request.find("experiment")) {
     asked.request.allow({"subcommand", "experiment"});
-    const Experiment experiment = experiment_of(asked.catalog, name->text());
+    const Experiment experiment =
+        experiment_of(asked.catalog, name->text(), {.in_full_size = false});
     return answer_of(experiment.holds(), experiment_json(experiment));
   }
   allow_flags(asked.request, {"fault", "accept", "list-faults", "steps", "mode", "meaning", "order",

@@ -99,12 +99,17 @@ std::string mode_of(const RunRequest& request) {
                     .allowed = saved});
 }
 
-std::vector<std::string> meaning_words_of(const RunRequest& request) {
-  std::vector<std::string> words;
-  if (request.from != nullptr) words = request.from->facts().meanings;
-  words.insert(words.end(), request.meanings.begin(), request.meanings.end());
-  if (!request.corpus.empty()) words.push_back(kCorpusWord + request.corpus);
-  return words;
+MeaningWords meaning_words_of(const RunRequest& request) {
+  MeaningWords out;
+  if (request.from != nullptr) out.words = request.from->facts().meanings;
+  if (request.corpus.empty()) {
+    out.corpus = taken_corpus(out.words);
+  } else {
+    std::erase_if(out.words, [](const std::string& word) { return word.starts_with(kCorpusWord); });
+    out.corpus = corpus_of_file(request.corpus);
+  }
+  out.words.insert(out.words.end(), request.meanings.begin(), request.meanings.end());
+  return out;
 }
 
 void require_place(const RunRequest& request) {

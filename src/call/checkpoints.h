@@ -15,8 +15,14 @@ void open_checkpoint(RunRequest& request);
 /// The mode of the run: what is asked, that of the checkpoint, canonical. Throws InputError where
 /// the first two differ.
 std::string mode_of(const RunRequest& request);
-/// The words of meanings: those of the checkpoint, then those that are asked.
-std::vector<std::string> meaning_words_of(const RunRequest& request);
+/// The words of meanings, those of the checkpoint, then those that are asked; and the text that is
+/// trained on: what is asked, else that of the checkpoint, else none.
+struct MeaningWords {
+  std::vector<std::string> words;
+  std::shared_ptr<const Corpus> corpus;
+};
+/// Throws InputError for texts as `corpus_of_file` and `taken_corpus` do.
+MeaningWords meaning_words_of(const RunRequest& request);
 /// Throws InputError where what is to be saved has no place.
 void require_place(const RunRequest& request);
 /// What the run begins with, and where its state goes. Throws InputError where the checkpoint is of

@@ -5,12 +5,12 @@
 
 #include "catalog/file_text.h"
 #include "units/error.h"
+#include "units/utf8.h"
 
 namespace placet {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 30U;
-constexpr std::size_t kDigestLength = 16;
 constexpr const char* kFlag = "--corpus";
 
 std::string whole_path(const std::string& path) {
@@ -19,43 +19,36 @@ std::string whole_path(const std::string& path) {
   return error ? path : whole.string();
 }
 
-/// Where the digest of a checkpoint's word begins, its # first; npos: there is none.
-std::size_t digest_in(const std::string& text) {
-  const std::size_t sign = text.rfind('#');
-  if (sign == std::string::npos || text.size() - sign != kDigestLength + 1)
-    return std::string::npos;
-  const bool is_digest = text.find_first_not_of("0123456789abcdef", sign + 1) == std::string::npos;
-  return is_digest ? sign : std::string::npos;
+}  // namespace
+
+std::shared_ptr<const Corpus> corpus_of_file(const std::string& path) {
+  const auto refuse_it = [&](const std::string& problem, const std::string& allowed) {
+    throw InputError(
+        {.where = kFlag, .value = valid_utf8(path), .problem = problem, .allowed = allowed});
+  };
+  if (utf8_prefix(path) != path.size()) {
+    refuse_it("has a name that is not UTF-8", "a file with another name");
+  }
+  Corpus corpus{.name = whole_path(path), .bytes = read_file_text(path, kMostBytes, "a text")};
+  if (corpus.bytes.empty()) refuse_it("is empty", "a text");
+  return std::make_shared<const Corpus>(std::move(corpus));
 }
 
-Corpus read_corpus(const std::string& text) {
-  const std::size_t sign = digest_in(text);
-  const std::string path = text.substr(0, sign);
-  Corpus corpus{.name = whole_path(path), .bytes = read_file_text(path, kMostBytes, "a text")};
-  if (corpus.bytes.empty()) {
-    throw InputError({.where = kFlag, .value = path, .problem = "is empty", .allowed = "a text"});
-  }
-  const std::string found = name_with_digest(corpus);
-  if (sign != std::string::npos && !found.ends_with(text.substr(sign))) {
+std::shared_ptr<const Corpus> taken_corpus(std::vector<std::string>& words) {
+  const auto found = std::ranges::find_if(
+      words, [](const std::string& word) { return word.starts_with(kCorpusWord); });
+  if (found == words.end()) return nullptr;
+  const std::string named = found->substr(std::string_view(kCorpusWord).size());
+  words.erase(found);
+  const std::string path = named.substr(0, named.rfind('#'));
+  std::shared_ptr<const Corpus> corpus = corpus_of_file(path);
+  if (named == path || !name_with_digest(*corpus).ends_with(named.substr(path.size()))) {
     throw InputError({.where = kFlag,
                       .value = path,
                       .problem = "is another text than the one that the checkpoint was trained on",
                       .allowed = "that one, or --corpus with another on purpose"});
   }
   return corpus;
-}
-
-}  // namespace
-
-std::shared_ptr<const Corpus> taken_corpus(std::vector<std::string>& words) {
-  std::string named;
-  std::erase_if(words, [&](const std::string& word) {
-    if (!word.starts_with(kCorpusWord)) return false;
-    named = word.substr(std::string_view(kCorpusWord).size());
-    return true;
-  });
-  if (named.empty()) return nullptr;
-  return std::make_shared<const Corpus>(read_corpus(named));
 }
 
 }  // namespace placet

@@ -9,11 +9,12 @@
 
 namespace placet {
 
-inline constexpr const char* kCorpusWord = "corpus=";
+/// The text of a file that the user names. Throws InputError for one that cannot be read, is empty
+/// or larger than 1 GiB, or has a name that is not UTF-8.
+std::shared_ptr<const Corpus> corpus_of_file(const std::string& path);
 
-/// The last of the words that names one ("corpus=FILE", or "corpus=FILE#DIGEST", as a checkpoint
-/// says it) read, and all those words taken out. Null: none does. Throws InputError for a file that
-/// cannot be read, is empty or larger than 1 GiB, or whose bytes have another digest.
+/// The text that a checkpoint's words name ("corpus=FILE#DIGEST"), and the word taken out. Null:
+/// none does. Throws InputError as above, and where the text has another digest.
 std::shared_ptr<const Corpus> taken_corpus(std::vector<std::string>& words);
 
 }  // namespace placet

@@ -40,11 +40,11 @@ struct Setting {
 /// Where an experiment has its jobs from, and whom it tells what it does.
 struct Laboratory {
   const Catalog& catalog;
-  const Tell& tell;
+  const ExperimentSetting& setting;
 };
 
 ExperimentRun run_one(const Laboratory& laboratory, const Setting& setting) {
-  laboratory.tell("training under " + setting.placement + ", " + setting.mode);
+  laboratory.setting.tell("training under " + setting.placement + ", " + setting.mode);
   RunRequest request{.steps = setting.steps, .mode = setting.mode};
   request.program.job.model = setting.model;
   request.program.job.sequence = "16";
@@ -125,6 +125,10 @@ bool is_near(std::int64_t resident, std::int64_t bytes) {
 }
 
 void add_replayed(const Laboratory& laboratory, Experiment& experiment) {
+  if (!laboratory.setting.in_full_size) {
+    experiment.note = fmt::format("{} in its full size is for the program alone", kLargeModel);
+    return;
+  }
   constexpr std::int64_t kNeeded = 20'000'000'000;  // for the largest, with the program
   const std::int64_t available = execute::available_memory();
   if (available < kNeeded) {
@@ -134,7 +138,7 @@ void add_replayed(const Laboratory& laboratory, Experiment& experiment) {
     return;
   }
   for (const char* placement : kLargePlacements) {
-    laboratory.tell(
+    laboratory.setting.tell(
         fmt::format("making and freeing the buffers of {} under {}", kLargeModel, placement));
     experiment.replayed.push_back(replayed(laboratory.catalog, placement));
     const ReplayedBuffers& one = experiment.replayed.back();
@@ -229,9 +233,10 @@ std::vector<std::string> experiment_names() {
   return names;
 }
 
-Experiment experiment_of(const Catalog& catalog, const std::string& name, const Tell& tell) {
+Experiment experiment_of(const Catalog& catalog, const std::string& name,
+                         const ExperimentSetting& setting) {
   for (const Named& one : kExperiments) {
-    if (one.name == name) return one.run({catalog, tell});
+    if (one.name == name) return one.run({catalog, setting});
   }
   throw InputError({.where = "--experiment",
                     .value = name,

@@ -14,10 +14,14 @@ namespace placet {
 /// "memory", "communication", "integrity".
 std::vector<std::string> experiment_names();
 
-using Tell = std::function<void(const std::string&)>;
+struct ExperimentSetting {
+  /// Told of each part when it begins.
+  std::function<void(const std::string&)> tell = [](const std::string&) {};
+  bool in_full_size = true;  // also makes buffers of many GB, which takes the whole process
+};
 
-/// Runs one, and tells of each part when it begins. Throws InputError for other names.
-Experiment experiment_of(
-    const Catalog& catalog, const std::string& name, const Tell& tell = [](const std::string&) {});
+/// Runs one. Throws InputError for other names.
+Experiment experiment_of(const Catalog& catalog, const std::string& name,
+                         const ExperimentSetting& setting = {});
 
 }  // namespace placet

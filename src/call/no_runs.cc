@@ -18,7 +18,7 @@ namespace {
 
 RanProgram ran_of(const Catalog&, const RunRequest&, const JobRequest&) { refuse_runs("run"); }
 Verification verify(const Program&, const VerifyOptions&) { refuse_runs("verify"); }
-Experiment experiment_of(const Catalog&, const std::string&, const Tell&) {
+Experiment experiment_of(const Catalog&, const std::string&, const ExperimentSetting&) {
   refuse_runs("run.experiment");
 }
 

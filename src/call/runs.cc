@@ -261,10 +261,6 @@ void require_ranks_apart(const RunRequest& request, const RunOptions& options) {
          "early, late or seeded");
 }
 
-}  // namespace
-
-namespace {
-
 /// At most so far, of this process or of one that it made.
 std::int64_t resident_bytes() {
   constexpr std::int64_t kUnit = 1024;  // getrusage counts in KiB
@@ -290,8 +286,7 @@ RanProgram ran_of(const Catalog& catalog, const RunRequest& request, const JobRe
                      .on_step = request.on_step,
                      .rank_kind = rank_kind_from(request.ranks),
                      .order = order_of(request)};
-  std::vector<std::string> words = meaning_words_of(request);
-  const std::shared_ptr<const Corpus> corpus = taken_corpus(words);
+  const auto [words, corpus] = meaning_words_of(request);
   meanings_of({}, job, words);  // words that are wrong are told before any work
   require_place(request);
   ProgramRequest of_program = request.program;

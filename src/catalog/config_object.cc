@@ -54,7 +54,7 @@ struct LeftOut {
   double neutral = 0;          // the value that changes nothing
   std::string_view same = {};  // a key with the same value changes nothing either
 };
-constexpr std::array<LeftOut, 20> kLeftOut{{
+constexpr std::array<LeftOut, 21> kLeftOut{{
     {"clip_qkv", "queries, keys and values are clipped"},
     {"attn_temperature_tuning", "queries are scaled by their position"},
     {"router_z_loss_coef", "a loss of the router's logits"},
@@ -71,6 +71,7 @@ constexpr std::array<LeftOut, 20> kLeftOut{{
     {"attention_multiplier", "a constant factor of the scores"},
     {"scale_attn_by_inverse_layer_idx", "scores are divided by the number of the block"},
     {"dim_model_base", "a constant factor of the logits"},
+    {"gate_lower_bound", "the decays of delta attention have a lower bound"},
     {"routed_scaling_factor", "a constant factor of what experts add", 1},
     {"n_group", "experts are chosen among those of a few groups", 1, "topk_group"},
     {"num_expert_group", "experts are chosen among those of a few groups", 1, "topk_group"},
@@ -449,7 +450,7 @@ bool ConfigObject::repeats_known(std::string_view key, const Json& value) const 
 
 std::vector<std::string> ConfigObject::left_out() const {
   std::vector<std::string> out = left_out_of(*object_);
-  for (const char* part : {"attn_config", "ffn_config"}) {
+  for (const char* part : {"attn_config", "ffn_config", "linear_attn_config"}) {
     const auto found = object_->find(part);
     if (found == object_->end() || !found->is_object()) continue;
     for (std::string& one : left_out_of(*found)) {

@@ -32,7 +32,7 @@ int run_experiment(const RunCall& call) {
   const auto tell = [](const std::string& text) {
     if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "%s\n", text.c_str());
   };
-  const Experiment experiment = experiment_of(called_catalog(), call.experiment, tell);
+  const Experiment experiment = experiment_of(called_catalog(), call.experiment, {.tell = tell});
   if (!call.result.html.empty()) {
     write_file(call.result.html, experiment_page(experiment), "--html");
   }
@@ -126,7 +126,7 @@ void add_meaning_flags(CLI::App* command, RunRequest& request) {
       ->take_all();
   command
       ->add_option("--corpus", request.corpus,
-                   "Train on this text, a byte a word (samples that are drawn)")
+                   "Train on this text, a byte a word (default: samples that are drawn)")
       ->type_name("FILE");
 }
 

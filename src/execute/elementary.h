@@ -196,7 +196,7 @@ T sigmoid_of(T x) {
 /// x sigmoid(x)
 template <class T>
 T silu_of(T x) {
-  return x / (T(1) + exp_of(-x));
+  return x * sigmoid_of(x);
 }
 /// log(1 + exp(x)) = max(x, 0) + log(1 + e), e = exp(-|x|); the second is 2 artanh(e / (2 + e)),
 /// whose argument is at most 1/3, so that it has all its digits where e is small.

@@ -12,7 +12,8 @@
 
 namespace placet::execute {
 
-/// Blocks of a thread that nobody uses, by the power of two that is their size in bytes.
+/// Blocks of a thread that nobody uses, by the power of two that is their size in bytes: at most
+/// eight of each, so at most sixteen times the largest message.
 class KeptBlocks {
  public:
   static constexpr std::size_t kLeast = std::size_t{1} << 16U;  // smaller ones are not kept

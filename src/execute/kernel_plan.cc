@@ -192,14 +192,18 @@ class KernelPlanner {
     plan.rows = nest_of(tensors);
   }
 
-  /// A derivative has indices of the operand's vector.
+  /// A derivative has indices of the operand's vector, behind all others.
   static void require_indices(const FunctionCode& f, const MeantFunction& meaning) {
     if (meaning.derivative < 0) return;
-    const ranks::Places& vector = f.operands[at(meaning.derivative)].along;
-    if (f.indices.size() >= vector.loops().size()) return;
+    const std::size_t vector = f.operands[at(meaning.derivative)].along.size();
+    std::size_t entries = 1;
+    for (std::size_t k = f.indices.size(); k-- > 0 && entries < vector;) {
+      entries *= at(f.indices[k].extent);
+    }
+    if (entries == vector) return;
     throw InputError({.where = "program",
                       .value = meaning.name,
-                      .problem = "is a derivative without an index for each dim of its operand",
+                      .problem = "is a derivative whose last indices are not those of its operand",
                       .allowed = "f'0[t t'] of f(x[t]; whole t)"});
   }
 

@@ -160,7 +160,7 @@ std::vector<std::string> words_of(const Meanings& meanings) {
   std::vector<std::string> all;
   all.reserve(words().size());
   for (const Word& w : words()) all.push_back(std::string(w.name) + "=" + w.get(meanings));
-  if (meanings.corpus != nullptr) all.push_back("corpus=" + name_with_digest(*meanings.corpus));
+  if (meanings.corpus != nullptr) all.push_back(kCorpusWord + name_with_digest(*meanings.corpus));
   return all;
 }
 

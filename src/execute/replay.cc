@@ -1,6 +1,7 @@
 #include "execute/replay.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -100,12 +101,18 @@ Replayed replay_buffers(const Program& program, int rank) {
 
 std::int64_t available_memory() {
   constexpr std::int64_t kUnit = 1024;  // meminfo counts in KiB
-  const std::int64_t system = number_in("/proc/meminfo", "MemAvailable:");
+  std::int64_t available = number_in("/proc/meminfo", "MemAvailable:");
+  if (available < 0) return -1;
+  available *= kUnit;
   const std::int64_t most = number_in("/sys/fs/cgroup/memory.max", "");
   const std::int64_t used = number_in("/sys/fs/cgroup/memory.current", "");
-  if (system < 0) return -1;
-  if (most < 0 || used < 0) return system * kUnit;
-  return std::min(system * kUnit, most - used);
+  if (most >= 0 && used >= 0) available = std::min(available, most - used);
+  rlimit own{};  // --memory-limit
+  if (getrlimit(RLIMIT_AS, &own) == 0 && own.rlim_cur != RLIM_INFINITY) {
+    const std::int64_t taken = number_in("/proc/self/statm", "") * page_size();
+    available = std::min(available, static_cast<std::int64_t>(own.rlim_cur) - taken);
+  }
+  return available;
 }
 
 }  // namespace placet::execute

@@ -18,8 +18,8 @@ struct Replayed {
 /// REQUIRES: a rank of the program's mesh. Throws InputError where the system gives no memory.
 Replayed replay_buffers(const Program& program, int rank);
 
-/// Bytes that a process may still take without pushing others out, by the system and by the group
-/// that limits it; -1: the system does not say.
+/// Bytes that a process may still take without pushing others out, by the system, by the group
+/// that limits it and by its own limit; -1: the system does not say.
 std::int64_t available_memory();
 
 }  // namespace placet::execute

@@ -29,12 +29,16 @@ std::int64_t fewest_kv_heads(const Model& model) {
   return fewest;
 }
 
-/// The least divisor of a degree that is so large, or the degree: what it divides evenly is divided
-/// evenly then too. Case: of 8 from 3 on: 4.
+/// The least divisor of a degree from `from` to eight: what the degree divides evenly is divided
+/// evenly then too. Where it has none, `from`.
+/// Case: of 8 from 3 on 4; of 97 from 2 on 2, which may divide dims unevenly.
 std::int64_t least_divisor(std::int64_t degree, std::int64_t from) {
-  std::int64_t divisor = std::min(degree, from);
-  while (degree % divisor != 0) ++divisor;
-  return divisor;
+  constexpr std::int64_t kMost = 8;
+  if (degree <= from) return degree;
+  for (std::int64_t divisor = from; divisor <= std::min(degree, kMost); ++divisor) {
+    if (degree % divisor == 0) return divisor;
+  }
+  return from;
 }
 
 void shorten_axes(Job& job) {

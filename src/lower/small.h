@@ -9,7 +9,8 @@
 
 namespace placet {
 
-/// The job on as few devices as keep its shape: two along each axis (all where shares or heads say
+/// The job on as few devices as keep its shape: along each axis the least divisor of its degree, on
+/// a ring from three on (two or three where it has none below nine; all where shares or heads say
 /// more), the fewest blocks of each kind, as many micro-batches as the schedule needs up to four.
 Job small_job(const Job& job);
 

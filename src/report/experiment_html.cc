@@ -78,12 +78,13 @@ std::string distances_html(const Experiment& experiment) {
     const bool exact = run.arithmetic == Arithmetic::canonical;
     for (const StepLoss& step : run.steps) {
       const double far = distance_of(step);
-      points.push_back({.x = static_cast<double>(step.step),
-                        .y = far,
-                        .label = {},
-                        .title = fmt::format("{}, step {}: {}", name_of(run.arithmetic), step.step,
-                                             far > kEqual ? fmt::format("1e{:.1f}", far) : "equal"),
-                        .css = exact ? "c-parameters" : "c-activations"});
+      points.push_back(
+          {.x = static_cast<double>(step.step),
+           .y = far,
+           .label = {},
+           .title = fmt::format("{}, step {}: {}", name_of(run.arithmetic), step.step,
+                                far > kEqual ? fmt::format("{:.1e}", std::pow(10, far)) : "equal"),
+           .css = exact ? "c-parameters" : "c-activations"});
     }
   }
   return section("How far the loss is from that of one device",

@@ -215,15 +215,6 @@ std::string step_text(const StepLoss& step) {
                      step.seconds);
 }
 
-namespace {
-
-std::string corpus_text(const RunSheet& sheet) {
-  const std::string_view fewer = sheet.as_it_is ? "" : ", modulo the words of the small model";
-  return fmt::format("{}, a byte a word{}", sheet.corpus, fewer);
-}
-
-}  // namespace
-
 std::string run_text(const RunSheet& sheet, const TextStyle& style) {
   const RealRun& run = sheet.run;
   std::string text = inked(style, sheet.is_good() ? Ink::green : Ink::red, heading_of(run)) + ": " +
@@ -231,7 +222,8 @@ std::string run_text(const RunSheet& sheet, const TextStyle& style) {
   text += fmt::format("  mode               {}\n", name_of(run.arithmetic));
   text += fmt::format("  ranks              {}\n", ranks_text(run));
   if (!sheet.judged.run_as.empty()) text += "  run as             " + sheet.judged.run_as + "\n";
-  if (!sheet.corpus.empty()) text += "  corpus             " + corpus_text(sheet) + "\n";
+  if (!sheet.corpus.empty())
+    text += "  corpus             " + sheet.corpus + ", a byte a word, modulo the vocabulary\n";
   text += losses_text(sheet, style) + differences_text(run, style);
   text += watched_text(sheet, style);
   if (run.stuck) return text;

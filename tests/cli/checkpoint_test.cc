@@ -119,7 +119,12 @@ TEST_F(CheckpointCommands, ATextIsTrainedOnAndGoneOnWith) {
   EXPECT_TRUE(same_folders(path("four"), path("all")));
   folder_.write("text", "another text, which has as many bytes as it\n");
   expect_refused("run --resume " + path("two"), "is another text");
+  EXPECT_EQ(run("run --resume " + path("two") + " --corpus " + path("text")).status, 0);
+  expect_refused(job("dp=2:zero3") + "--meaning corpus=" + text, "is no meaning");
   const std::string other = job("dp=2:zero3") + "--corpus ";
+  EXPECT_EQ(
+      run(other + "'" + folder_.write("t#0123456789abcdef", "a text, as long as any") + "'").status,
+      0);
   expect_refused(other + path("none"), "cannot be read");
   expect_refused(other + folder_.write("empty", ""), "is empty");
   expect_refused(other + folder_.write("short", "few"), "at least 9 bytes");

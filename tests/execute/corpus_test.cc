@@ -19,7 +19,8 @@
 namespace placet::execute {
 namespace {
 
-const std::string kText = "the quick brown fox jumps over the lazy dog, and then over another one";
+const std::string kText =
+    "\xff\x80 the quick brown fox jumps over the lazy dog, and then over another one";
 
 class SamplesOfText : public ::testing::Test {
  protected:
@@ -54,7 +55,8 @@ class SamplesOfText : public ::testing::Test {
 
 TEST_F(SamplesOfText, ArePiecesOfItAndLabelsFollow) {
   std::vector<double> folded;
-  for (const char c : kText) folded.push_back(static_cast<double>(c % words()));
+  for (const char c : kText)
+    folded.push_back(static_cast<double>(static_cast<unsigned char>(c) % words()));
   const auto all = ids_of(0, kText);
   ASSERT_EQ(all.size(), 2U);
   ASSERT_EQ(all[0].size(), all[1].size());

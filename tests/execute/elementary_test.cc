@@ -75,6 +75,13 @@ TEST(ElementaryTest, GatesAreThoseOfTheLibrary) {
     // 1 - sigmoid(x) = sigmoid(-x), which loses no digits.
     const double slope = sigmoid / (1 + std::exp(x));
     EXPECT_NEAR(sigmoid_of(Dual(x, 1)).d, slope, 1.2e-16) << x;
+    EXPECT_NEAR(silu_of(x), x * sigmoid, 1e-15 * std::max(1.0, std::fabs(x))) << x;
+    EXPECT_NEAR(silu_of(Dual(x, 1)).d, sigmoid + x * slope, 4e-15) << x;
+  }
+  for (const double far : {89.0, 800.0}) {
+    EXPECT_EQ(silu_of(Dual(far, 1)).d, 1);
+    EXPECT_NEAR(silu_of(Dual(-far, 1)).d, 0, 1e-36);
+    EXPECT_NEAR(silu_of(DualOf<float>(-static_cast<float>(far), 1)).d, 0, 1e-36F);
   }
   EXPECT_EQ(softplus_of(800.0), 800);
   EXPECT_EQ(sigmoid_of(-800.0), 0);

@@ -40,6 +40,7 @@ TEST(RealMutantsSlow, DifferWhereTheAlgebraSaysSo) {
   }
   print_tally(tally);
   EXPECT_GE(tally.mutants, 2'000);
+  EXPECT_EQ(tally.refused, 0);
   EXPECT_EQ(tally.alarms, std::vector<std::string>{});
   EXPECT_EQ(tally.missed, std::vector<std::string>{});
   EXPECT_LE(tally.by_chance.size() * 100, static_cast<std::size_t>(tally.apart));

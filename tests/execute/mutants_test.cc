@@ -21,6 +21,7 @@ TEST(RealMutants, DifferWhereTheAlgebraSaysSo) {
   print_tally(tally);
   EXPECT_GE(tally.apart, 60);
   EXPECT_GE(tally.equal, 10);
+  EXPECT_EQ(tally.refused, 0);
   EXPECT_EQ(tally.alarms, std::vector<std::string>{});
   EXPECT_EQ(tally.missed, std::vector<std::string>{});
 }

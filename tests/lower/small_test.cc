@@ -23,6 +23,22 @@ TEST(SmallTest, NoPartIsTheFirstTokenAlone) {
   EXPECT_EQ(extent_of(exchanged, "token"), 4);
 }
 
+// Axes are as short as divisors of their degrees; of a large prime as of any other degree.
+TEST(SmallTest, AxesAreDivisorsOfTheirDegrees) {
+  const auto devices = [](const std::string& placement) {
+    const Program program = lower_small(load({"llama-3.1-8b", placement}));
+    std::int64_t all = 1;
+    for (std::size_t a = 0; a + 1 < program.axes.size(); ++a) all *= program.axes[a].degree;
+    return all;
+  };
+  EXPECT_EQ(devices("dp=128:zero1"), 2);
+  EXPECT_EQ(devices("dp=9:zero1"), 3);
+  EXPECT_EQ(devices("dp=97:zero1"), 2);
+  EXPECT_EQ(devices("cp=4:ring+zero1"), 4);
+  EXPECT_EQ(devices("cp=6:ring+zero1"), 3);
+  EXPECT_EQ(devices("cp=2:ring+zero1"), 2);
+}
+
 // A table of learned positions has a row for every token.
 TEST(SmallTest, PositionsAreAsManyAsTokens) {
   const Program program = lower_small(load({"gpt2", "dp=2:zero1 cp=2:gather+zero1"}));
