@@ -129,11 +129,11 @@ void add_replayed(const Laboratory& laboratory, Experiment& experiment) {
     experiment.note = fmt::format("{} in its full size is for the program alone", kLargeModel);
     return;
   }
-  constexpr std::int64_t kNeeded = 20'000'000'000;  // for the largest, with the program
+  constexpr std::int64_t kNeeded = 20'000'000'000;  // 18.6 GB at the peak, and a margin
   const std::int64_t available = execute::available_memory();
   if (available < kNeeded) {
     experiment.note = fmt::format(
-        "{} in its full size was not tried: its buffers take {} GB of memory, {} are free here",
+        "{} in its full size was not tried: it needs {} GB of memory, and {} GB are free here",
         kLargeModel, kNeeded / 1'000'000'000, available < 0 ? 0 : available / 1'000'000'000);
     return;
   }

@@ -11,8 +11,11 @@ struct Corpus {
   std::string bytes;
 };
 
-/// A number of its bytes; of two texts it is different, but for one pair in 2^64.
+/// 64 bits that depend on all bytes: two texts that nobody made for it differ in them, with odds of
+/// 2^64 to one.
 std::uint64_t digest_of(const Corpus& corpus);
+
+/// What a checkpoint's word for the text begins with; NAME#DIGEST follows.
 inline constexpr const char* kCorpusWord = "corpus=";
 
 /// NAME#DIGEST, 16 hexadecimal digits: how a checkpoint says which text it was trained on.

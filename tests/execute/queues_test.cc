@@ -9,6 +9,7 @@
 
 #include "check/check.h"
 #include "execute/promised.h"
+#include "execute/real_mutants.h"
 #include "execute/run.h"
 #include "lower/catalogue_jobs.h"
 #include "lower/small.h"
@@ -55,14 +56,6 @@ TEST_P(Queues, HaveTheBitsOfOneDeviceInEveryOrder) {
 
 INSTANTIATE_TEST_SUITE_P(OfTheCatalogue, Queues, ::testing::ValuesIn(few_catalogue_jobs()));
 
-/// What no schedule can show: the embedding's matrix is gathered before its backward, where nobody
-/// reads it.
-bool is_masked(const CheckFinding& finding) {
-  return finding.masked || finding.difference.starts_with("'use.embedding");
-}
-
-// Mutants that only the order of queues breaks differ, or are stuck, under some order; where check
-// has nothing to say they are equal under all.
 /// How many mutants were judged, and how many of them differ under some order.
 struct Judged {
   int mutants = 0;
@@ -73,7 +66,7 @@ void expect_agreement(const std::string& name, const Program& mutant, Judged& ju
   const Verdict verdict = check(mutant);
   const bool only_order = std::ranges::all_of(
       verdict.findings, [](const CheckFinding& f) { return f.condition == Condition::order; });
-  if (!only_order || std::ranges::any_of(verdict.findings, is_masked)) return;
+  if (!only_order || std::ranges::any_of(verdict.findings, is_hidden)) return;
   bool differs = false;
   for (const char* order : {"early", "late", "seeded=1", "seeded=2", "seeded=3", "seeded=4"}) {
     // A limit of the norm that acts on every gradient, so that the norm matters.
@@ -86,6 +79,8 @@ void expect_agreement(const std::string& name, const Program& mutant, Judged& ju
   judged.differing += differs ? 1 : 0;
 }
 
+// Mutants that only the order of queues breaks differ, or are stuck, under some order; where check
+// has nothing to say they are equal under all.
 TEST(OrderMutants, DifferUnderSomeOrder) {
   Judged judged;
   for (const CatalogueJob& job :

@@ -41,11 +41,6 @@ Found found_somewhere(const Program& mutant) {
   return most;
 }
 
-/// What no order can show: it is hidden by a mask, or gathered where nobody reads it.
-bool is_hidden(const CheckFinding& finding) {
-  return finding.masked || finding.difference.starts_with("'use.embedding");
-}
-
 /// Whether what the fault does to a number may be nothing: whole numbers and powers of two have
 /// eight bits, and of single numbers one of four is not masked.
 bool may_do_nothing(const std::string& name) {
@@ -92,6 +87,10 @@ void judge_one(const std::string& name, const Program& mutant, RealTally& tally)
 }
 
 }  // namespace
+
+bool is_hidden(const CheckFinding& finding) {
+  return finding.masked || finding.difference.starts_with("'use.embedding");
+}
 
 void run_mutants(const std::string& name, const Program& program, std::uint32_t seed, int per_kind,
                  RealTally& tally, std::size_t most) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "check/check.h"
 #include "program/program.h"
 
 namespace placet::testing {
@@ -27,6 +28,10 @@ struct RealTally {
   std::vector<std::string> missed_orders;
   std::vector<std::string> alarms;  // equal ones that differ
 };
+
+/// Whether no order of queues can show it: a mask hides it, or it is gathered where nobody reads
+/// it, as the embedding's matrix before its backward.
+bool is_hidden(const CheckFinding& finding);
 
 /// Draws mutants of a program and runs each in exact numbers, in step and under four orders of
 /// queues, for two steps. At most so many.
