@@ -75,15 +75,8 @@ TEST_P(BytesUnderEngine, AreThoseOfTheProgram) {
   for (const auto& [why, times] : told.refused) std::cout << times << " refused: " << why << "\n";
 }
 
-std::string test_name_of(const ::testing::TestParamInfo<std::string>& of) {
-  std::string name = of.param;
-  std::ranges::replace_if(
-      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return name;
-}
-
 INSTANTIATE_TEST_SUITE_P(OfTheData, BytesUnderEngine,
-                         ::testing::ValuesIn(profile_names(find_catalog())), test_name_of);
+                         ::testing::ValuesIn(profile_names(find_catalog())), name_of_engine);
 
 }  // namespace
 }  // namespace placet::testing

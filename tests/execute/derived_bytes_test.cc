@@ -248,15 +248,8 @@ TEST_P(WholeStepUnderEngine, IsThatOfTheProgram) {
   print(told);
 }
 
-std::string derived_test_name(const ::testing::TestParamInfo<std::string>& of) {
-  std::string name = of.param;
-  std::ranges::replace_if(
-      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return name;
-}
-
 INSTANTIATE_TEST_SUITE_P(OfTheData, WholeStepUnderEngine,
-                         ::testing::ValuesIn(profile_names(find_catalog())), derived_test_name);
+                         ::testing::ValuesIn(profile_names(find_catalog())), name_of_engine);
 
 }  // namespace
 }  // namespace placet::testing

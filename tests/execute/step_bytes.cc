@@ -1,6 +1,7 @@
 #include "execute/step_bytes.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 
 #include "check/tally.h"
@@ -98,6 +99,13 @@ std::vector<std::string> differences_in_step(const Program& program) {
                      held_memory(found.held_by_rank[at(r)]), where, out);
   }
   return out;
+}
+
+std::string name_of_engine(const ::testing::TestParamInfo<std::string>& engine) {
+  std::string name = engine.param;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
 }
 
 }  // namespace placet::testing
